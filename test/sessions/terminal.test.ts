@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, type RunOptions, run } from '../harness/run.ts'
 import { createSessionService, endTurn, running, userSays } from '../harness/session-service.ts'
@@ -72,41 +72,37 @@ test('V58: on a terminal, events follow prints an event without text as one dim 
   expect(piped.out).toContain(`bash ${JSON.stringify(long)}`)
 })
 
-describe('V60: events list --type with a type that no event has', () => {
-  const exchange = answering(JSON.stringify({ data: [message, { id: 'n', type: 'brand.new' }] }))
-  const list = (...argv: string[]) =>
-    run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
+const exchange = answering(JSON.stringify({ data: [message, { id: 'n', type: 'brand.new' }] }))
+const list = (...argv: string[]) =>
+  run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
 
-  test('V60: events list --type prints a note if no event has the type', async () => {
-    const { code, out, err } = await list('--type', 'agent.mesage', '--type', 'status_idle')
-    expect({ code, out }).toEqual({ code: 0, out: '' })
-    expect(err).toBe('parley: no event has the type agent.mesage or status_idle\n')
-    expect(await list('--type', 'brand.new')).toMatchObject({ code: 0, err: '' })
-  })
+test('V60: events list --type prints a note if no event has the type', async () => {
+  const { code, out, err } = await list('--type', 'agent.mesage', '--type', 'status_idle')
+  expect({ code, out }).toEqual({ code: 0, out: '' })
+  expect(err).toBe('parley: no event has the type agent.mesage or status_idle\n')
+  expect(await list('--type', 'brand.new')).toMatchObject({ code: 0, err: '' })
 })
 
-describe('events follow lays out messages of the agent on a terminal', () => {
-  const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
-  const laidOut = 'Result\n\n• all good and code\n\na │ b\n──┼──\n1 │ 2\n'
-  const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }
-  const live = [message, said, idle({ stop_reason: 'end_turn' })]
-  const env = { PARLEY_SESSION: session, NO_COLOR: '1' }
+const source = '# Result\n\n- **all good** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
+const laidOut = 'Result\n\n• all good and code\n\na │ b\n──┼──\n1 │ 2\n'
+const said = { id: 'a', type: 'agent.message', content: [{ type: 'text', text: source }] }
+const live = [message, said, idle({ stop_reason: 'end_turn' })]
+const env = { PARLEY_SESSION: session, NO_COLOR: '1' }
 
-  test("events follow lays out an agent's message as Markdown on a terminal, also with --history", async () => {
-    expect((await follow({ listed: [], live }, { env })).out).toContain(`\n${laidOut}`)
-    expect((await follow({ listed: live }, { env, argv: ['--history'] })).out).toContain(`\n${laidOut}`)
-    const { out } = await follow({ listed: [], live })
-    expect(out).toContain('\x1b[1;4;35mResult\x1b[0m')
-  })
+test("events follow lays out an agent's message as Markdown on a terminal, also with --history", async () => {
+  expect((await follow({ listed: [], live }, { env })).out).toContain(`\n${laidOut}`)
+  expect((await follow({ listed: live }, { env, argv: ['--history'] })).out).toContain(`\n${laidOut}`)
+  const { out } = await follow({ listed: [], live })
+  expect(out).toContain('\x1b[1;4;35mResult\x1b[0m')
+})
 
-  test("events follow escapes control characters in an agent's message", async () => {
-    const hostile = { ...said, content: 'a\x1b[2J\u202eb' }
-    for (const PARLEY_MARKDOWN of ['true', 'false']) {
-      const world = { env: { ...env, PARLEY_MARKDOWN } }
-      const { out } = await follow({ listed: [], live: [message, hostile, idle()] }, world)
-      expect(out).toContain('a^[[2J\\u202eb\n')
-    }
-  })
+test("events follow escapes control characters in an agent's message", async () => {
+  const hostile = { ...said, content: 'a\x1b[2J\u202eb' }
+  for (const PARLEY_MARKDOWN of ['true', 'false']) {
+    const world = { env: { ...env, PARLEY_MARKDOWN } }
+    const { out } = await follow({ listed: [], live: [message, hostile, idle()] }, world)
+    expect(out).toContain('a^[[2J\\u202eb\n')
+  }
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { answering, createInterrupt, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { bash, confirms, createAgentService, says, waitsFor } from '../../harness/session-service.ts'
@@ -198,49 +198,47 @@ test.each([80, 12])(
   },
 )
 
-describe('G34: events run and events confirm that end at the second of two prompts', () => {
-  const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
+const lost = 'your answer to 1 of 2 tool uses was not sent (q sends the answers so far)'
 
-  /**
-   * Runs a command twice up to its second prompt. A signal ends the first run, which then prints `said`. The
-   * end of stdin ends the second run.
-   */
-  async function endAtSecond(argv: string[], waits: boolean) {
-    const { said } = await promptTwice(argv, waits, true)
-    return { ...(await promptTwice(argv, waits, false)), said }
-  }
+/**
+ * Runs a command twice up to its second prompt. A signal ends the first run, which then prints `said`. The
+ * end of stdin ends the second run.
+ */
+async function endAtSecond(argv: string[], waits: boolean) {
+  const { said } = await promptTwice(argv, waits, true)
+  return { ...(await promptTwice(argv, waits, false)), said }
+}
 
-  async function promptTwice(argv: string[], waits: boolean, isSignalled: boolean) {
-    const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
-    const list = listing(JSON.stringify({ data: [bash('t1'), bash('t2'), waitsFor('t1', 't2')] }))
-    const { onSignal, interrupt } = createInterrupt()
-    let said = ''
-    const screen = createScreen((text) => {
-      if (isSignalled && said === '' && text.includes('tool use 2 of 2')) said = interrupt()
-    })
-    const ended = await run([...argv, '-s', 's1'], {
-      ...{ exchange: waits ? list : service.exchange, typed: 'n not today\n', onSignal },
-      ...{ env: { NO_COLOR: '1' }, tty: ['stdout'], stderr: screen.terminal },
-    })
-    const posted = ended.requests.filter(({ method }) => method === 'POST').length
-    return { code: ended.code, posted, said: said.trimStart(), err: screen.getText() }
-  }
+async function promptTwice(argv: string[], waits: boolean, isSignalled: boolean) {
+  const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
+  const list = listing(JSON.stringify({ data: [bash('t1'), bash('t2'), waitsFor('t1', 't2')] }))
+  const { onSignal, interrupt } = createInterrupt()
+  let said = ''
+  const screen = createScreen((text) => {
+    if (isSignalled && said === '' && text.includes('tool use 2 of 2')) said = interrupt()
+  })
+  const ended = await run([...argv, '-s', 's1'], {
+    ...{ exchange: waits ? list : service.exchange, typed: 'n not today\n', onSignal },
+    ...{ env: { NO_COLOR: '1' }, tty: ['stdout'], stderr: screen.terminal },
+  })
+  const posted = ended.requests.filter(({ method }) => method === 'POST').length
+  return { code: ended.code, posted, said: said.trimStart(), err: screen.getText() }
+}
 
-  const ofRun = `the task was accepted; ${lost}; the session waits for an answer; to resume:\n  parley events run -s s1`
-  test.each([
-    ['events run', ['events', 'run', 'go'], false, 2, ofRun],
-    ['events confirm', ['events', 'confirm', '--pending'], true, 1, lost],
-  ])(
-    '%s sends the first answer if stdin ends at the second of two prompts, but not if a signal ends parley at this prompt',
-    async (_, argv, waits, posts, interrupted) => {
-      const { code, posted, said, err } = await endAtSecond(argv, waits)
-      expect([code, posted]).toEqual([12, posts])
-      expect(said.replace(/ --after \w+$/m, '')).toBe(`parley: interrupted: ${interrupted}\n`)
-      expect(err.includes('✗ bash denied: not today\n')).toBe(!waits)
-      expect(err).not.toContain('was not sent')
-    },
-  )
-})
+const ofRun = `the task was accepted; ${lost}; the session waits for an answer; to resume:\n  parley events run -s s1`
+test.each([
+  ['events run', ['events', 'run', 'go'], false, 2, ofRun],
+  ['events confirm', ['events', 'confirm', '--pending'], true, 1, lost],
+])(
+  'G34: %s sends the first answer if stdin ends at the second prompt, but not after a signal',
+  async (_, argv, waits, posts, interrupted) => {
+    const { code, posted, said, err } = await endAtSecond(argv, waits)
+    expect([code, posted]).toEqual([12, posts])
+    expect(said.replace(/ --after \w+$/m, '')).toBe(`parley: interrupted: ${interrupted}\n`)
+    expect(err.includes('✗ bash denied: not today\n')).toBe(!waits)
+    expect(err).not.toContain('was not sent')
+  },
+)
 
 /** Executes `events run` with a person at this terminal. */
 const runAt = (

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { computeFirstFollowState, computeNextFollowState } from '../../../src/sessions/following/following.ts'
 import { getComparableEventText, SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import type { EventItem } from '../../../src/wire/sessions/events-page.ts'
@@ -155,47 +155,45 @@ test.each(
   expect(follow(script).join(', ')).toBe(steps)
 })
 
-describe('session whose service sends no idle event after a plain turn', () => {
-  const past = 'ask0 run0 say0'
-  const whole = `${past} ask1 run1 say1`
-  const sent = { past, sent: 'ask1', stream: 'ask1 run1 say1' }
-  const asks = 'silence of 30000, read session, list'
+const past = 'ask0 run0 say0'
+const whole = `${past} ask1 run1 say1`
+const sent = { past, sent: 'ask1', stream: 'ask1 run1 say1' }
+const asks = 'silence of 30000, read session, list'
 
-  test.each<[string, Script, string]>([
-    [
-      'becomes idle if the session resource is idle',
-      { ...sent, lists: [whole], statuses: ['idle'] },
-      `run1, say1, ${asks}, silence of 0, end at 30000`,
-    ],
-    [
-      'is queried again after a failed list',
-      { ...sent, lists: ['!', whole], statuses: ['idle', 'running', 'idle'] },
-      `run1, say1, ${asks}, connect, list, silence of 250, list, silence of 500, list, silence of 1000, list, ` +
-        `silence of 2000, list, silence of 4000, list, silence of 8000, list, silence of 16000, list, ` +
-        `${asks}, ${asks}, silence of 0, end at 121750`,
-    ],
-    [
-      'becomes idle if its only idle event was for an answered tool use before the last message',
-      {
-        past,
-        sent: 'ask1',
-        stream: 'ask1 use1 wait1:use1 say1',
-        lists: [`${past} ask1 use1 wait1:use1 allow1:use1 say1`],
-        answers: { 'wait1:use1': 'allow1:use1' },
-        statuses: ['idle'],
-      },
-      `use1, wait1:use1, say1, ${asks}, allow1:use1, ${asks}, silence of 0, end at 60000`,
-    ],
-  ])('a session without a final idle event %s', (_, script, steps) => {
-    expect(follow(script).join(', ')).toBe(steps)
-  })
+test.each<[string, Script, string]>([
+  [
+    'becomes idle if the session resource is idle',
+    { ...sent, lists: [whole], statuses: ['idle'] },
+    `run1, say1, ${asks}, silence of 0, end at 30000`,
+  ],
+  [
+    'is queried again after a failed list',
+    { ...sent, lists: ['!', whole], statuses: ['idle', 'running', 'idle'] },
+    `run1, say1, ${asks}, connect, list, silence of 250, list, silence of 500, list, silence of 1000, list, ` +
+      `silence of 2000, list, silence of 4000, list, silence of 8000, list, silence of 16000, list, ` +
+      `${asks}, ${asks}, silence of 0, end at 121750`,
+  ],
+  [
+    'becomes idle if its only idle event was for an answered tool use before the last message',
+    {
+      past,
+      sent: 'ask1',
+      stream: 'ask1 use1 wait1:use1 say1',
+      lists: [`${past} ask1 use1 wait1:use1 allow1:use1 say1`],
+      answers: { 'wait1:use1': 'allow1:use1' },
+      statuses: ['idle'],
+    },
+    `use1, wait1:use1, say1, ${asks}, allow1:use1, ${asks}, silence of 0, end at 60000`,
+  ],
+])('a session without a final idle event %s', (_, script, steps) => {
+  expect(follow(script).join(', ')).toBe(steps)
+})
 
-  test.each<[string, Script]>([
-    ['a tool use has no result yet', { past: `${past} use1` }],
-    ['the sent event does not appear', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
-  ])('a follower does not query the session resource if %s', (_, script) => {
-    expect(follow({ ...script, statuses: ['idle'] })).not.toContain('read session')
-  })
+test.each<[string, Script]>([
+  ['a tool use has no result yet', { past: `${past} use1` }],
+  ['the sent event does not appear', { past, sent: 'ask1', lists: [past], stream: '- - - - -' }],
+])('a follower does not query the session resource if %s', (_, script) => {
+  expect(follow({ ...script, statuses: ['idle'] })).not.toContain('read session')
 })
 
 const answered = 'use1 wait1:use1 allow1:use1'
@@ -327,51 +325,49 @@ const stream = (seenEvents: SeenEvents, words: string) =>
 const list = (seenEvents: SeenEvents, words: string) =>
   seenEvents.addList(toItems(words)).map(({ text }) => text)
 
-describe('sent events in lists', () => {
-  test('only events after the sent event are new, not the events of an earlier list', () => {
-    const seenEvents = createSeenEvents('ask0', 'ask1')
-    const news = ['say9', 'ask1 say2'].map((words) => list(seenEvents, words))
-    expect(news.at(-1)).toEqual(['say2'])
-    expect(news.slice(0, -1).flat()).toEqual([])
-  })
+test('only events after the sent event are new, not the events of an earlier list', () => {
+  const seenEvents = createSeenEvents('ask0', 'ask1')
+  const news = ['say9', 'ask1 say2'].map((words) => list(seenEvents, words))
+  expect(news.at(-1)).toEqual(['say2'])
+  expect(news.slice(0, -1).flat()).toEqual([])
+})
 
-  test('an event is not new if a list contained it before any list contained the sent event', () => {
-    const seenEvents = createSeenEvents('run0', 'ask1')
-    stream(seenEvents, 'ask1')
-    expect(seenEvents.isSearching).toBe(false)
-    list(seenEvents, 'run0 say1')
-    expect(seenEvents.isSearching).toBe(true)
-    expect(seenEvents.isNew(toItem('say1'))).toBe(false)
-  })
+test('an event is not new if a list contained it before any list contained the sent event', () => {
+  const seenEvents = createSeenEvents('run0', 'ask1')
+  stream(seenEvents, 'ask1')
+  expect(seenEvents.isSearching).toBe(false)
+  list(seenEvents, 'run0 say1')
+  expect(seenEvents.isSearching).toBe(true)
+  expect(seenEvents.isNew(toItem('say1'))).toBe(false)
+})
 
-  test('all received events are new if the sent event is found neither by id nor by content', () => {
-    const seenEvents = createSeenEvents('', 'ask1')
-    stream(seenEvents, 'say1 say2')
-    list(seenEvents, 'say1')
-    for (const isMissingSentEvents of [true, false]) {
-      seenEvents.endSearchPhase()
-      expect(seenEvents.isMissingSentEvents).toBe(isMissingSentEvents)
-    }
-    expect(list(seenEvents, 'say1')).toEqual(['say1', 'say2'])
-  })
+test('all received events are new if the sent event is found neither by id nor by content', () => {
+  const seenEvents = createSeenEvents('', 'ask1')
+  stream(seenEvents, 'say1 say2')
+  list(seenEvents, 'say1')
+  for (const isMissingSentEvents of [true, false]) {
+    seenEvents.endSearchPhase()
+    expect(seenEvents.isMissingSentEvents).toBe(isMissingSentEvents)
+  }
+  expect(list(seenEvents, 'say1')).toEqual(['say1', 'say2'])
+})
 
-  test('if two lists have different inputs of a tool use, the input counts as contradictory, even without the sent event', () => {
-    const seenEvents = createSeenEvents('run0', 'ask1')
-    const event = { ...toEvent('use1'), input: { command: 'rm' } }
-    const other = { event, text: JSON.stringify(event) }
-    list(seenEvents, 'run0 use1')
-    seenEvents.addList([...toItems('run0'), other])
-    seenEvents.addList([...toItems('run0'), other, toItem('ask1')])
-    expect(seenEvents.state.getToolUse('use1')?.isContradicted).toBe(true)
-  })
+test('if two lists have different inputs of a tool use, the input counts as contradictory, even without the sent event', () => {
+  const seenEvents = createSeenEvents('run0', 'ask1')
+  const event = { ...toEvent('use1'), input: { command: 'rm' } }
+  const other = { event, text: JSON.stringify(event) }
+  list(seenEvents, 'run0 use1')
+  seenEvents.addList([...toItems('run0'), other])
+  seenEvents.addList([...toItems('run0'), other, toItem('ask1')])
+  expect(seenEvents.state.getToolUse('use1')?.isContradicted).toBe(true)
+})
 
-  test('a follower emits a new event without an id, although the earlier list has equal events', () => {
-    const seenEvents = createSeenEvents('say say')
-    expect(list(seenEvents, 'say say say')).toEqual(['say'])
-    expect(list(seenEvents, 'say say say done')).toEqual(['done'])
-    expect(list(seenEvents, 'say1 say1')).toEqual(['say1'])
-    expect(seenEvents.isNew(toItem('run'))).toBe(true)
-  })
+test('a follower emits a new event without an id, although the earlier list has equal events', () => {
+  const seenEvents = createSeenEvents('say say')
+  expect(list(seenEvents, 'say say say')).toEqual(['say'])
+  expect(list(seenEvents, 'say say say done')).toEqual(['done'])
+  expect(list(seenEvents, 'say1 say1')).toEqual(['say1'])
+  expect(seenEvents.isNew(toItem('run'))).toBe(true)
 })
 
 test('only an agent message after the task is its answer, even if another client sends a message later', () => {
@@ -471,66 +467,64 @@ test.each(rows)(
   },
 )
 
-describe('follower on special inputs', () => {
-  const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
-  test('a follower that searches for the sent event reads the list after 250 ms, even if events keep arriving', () => {
-    const state = advance(states.searching('run1'), event('say7'))
-    expect(describeStep(advance(state, event('say8'), 60))).toBe('current: listen for 190 ms')
-    expect(describeStep(advance(state, event('say8'), 250))).toBe('current: read the list')
-  })
+const event = (word: string): FollowEffectResult => ({ is: 'event', item: toItem(word) })
+test('a follower that searches for the sent event reads the list after 250 ms, even if events keep arriving', () => {
+  const state = advance(states.searching('run1'), event('say7'))
+  expect(describeStep(advance(state, event('say8'), 60))).toBe('current: listen for 190 ms')
+  expect(describeStep(advance(state, event('say8'), 250))).toBe('current: read the list')
+})
 
-  test('after 3 s, a follower finds the sent event by content if the list has it under another id', () => {
-    const searched = advance(states.searching('run1'), event('ask7'))
-    const listed = advance(searched, toList('run1 ask7'), 3_000)
-    const late = advance(listed, { is: 'emitted' }, 3_001)
-    expect(describeStep(late)).toBe('current: read the list')
-    expect(describeStep(advance(late, toList('run1 ask7 say2'), 3_001))).toBe('current: emit say2')
-  })
+test('after 3 s, a follower finds the sent event by content if the list has it under another id', () => {
+  const searched = advance(states.searching('run1'), event('ask7'))
+  const listed = advance(searched, toList('run1 ask7'), 3_000)
+  const late = advance(listed, { is: 'emitted' }, 3_001)
+  expect(describeStep(late)).toBe('current: read the list')
+  expect(describeStep(advance(late, toList('run1 ask7 say2'), 3_001))).toBe('current: emit say2')
+})
 
-  test('a follower treats every event as new if the sent event does not appear within 10 s', () => {
-    const searched = advance(states.searching('run1'), event('say7'))
-    const byContent = advance(searched, event('say8'), 3_001)
-    const late = advance(byContent, event('say9'), 10_001)
-    expect(describeStep(late)).toBe('current: read the list')
-    expect(describeStep(advance(late, toList('run1 say2'), 10_001))).toBe('current: emit say2 say7 say8 say9')
-  })
+test('a follower treats every event as new if the sent event does not appear within 10 s', () => {
+  const searched = advance(states.searching('run1'), event('say7'))
+  const byContent = advance(searched, event('say8'), 3_001)
+  const late = advance(byContent, event('say9'), 10_001)
+  expect(describeStep(late)).toBe('current: read the list')
+  expect(describeStep(advance(late, toList('run1 say2'), 10_001))).toBe('current: emit say2 say7 say8 say9')
+})
 
-  test('a follower listens only 200 ms before it reads the list if the stream repeats an event without an id', () => {
-    const state = advance(states.current('run1'), event('done'))
-    expect(describeStep(advance(state, event('done')))).toBe('joining: listen for 200 ms')
-  })
+test('a follower listens only 200 ms before it reads the list if the stream repeats an event without an id', () => {
+  const state = advance(states.current('run1'), event('done'))
+  expect(describeStep(advance(state, event('done')))).toBe('joining: listen for 200 ms')
+})
 
-  test('to compare a new stream with the list, a follower waits for an event after the sent events', () => {
-    const sent = started('run1', 'ask1 ask2')
-    const listed = advance({ ...sent, is: 'joining', listenDurationsMs: [] }, toList('run1 ask1'))
-    const next = advance(listed, event('ask2'))
-    expect(describeStep(next)).toBe('joining: read the list')
-    expect(describeStep(advance(next, event('say1')))).toBe('comparing: read the list')
-  })
+test('to compare a new stream with the list, a follower waits for an event after the sent events', () => {
+  const sent = started('run1', 'ask1 ask2')
+  const listed = advance({ ...sent, is: 'joining', listenDurationsMs: [] }, toList('run1 ask1'))
+  const next = advance(listed, event('ask2'))
+  expect(describeStep(next)).toBe('joining: read the list')
+  expect(describeStep(advance(next, event('say1')))).toBe('comparing: read the list')
+})
 
-  test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
-    expect(describeStep(advance(states.comparing('run1 say'), event('say')))).toBe(
-      'comparing: listen for 30000 ms',
-    )
-  })
+test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
+  expect(describeStep(advance(states.comparing('run1 say'), event('say')))).toBe(
+    'comparing: listen for 30000 ms',
+  )
+})
 
-  test('a follower emits new events in the order of the list after a new stream was opened', () => {
-    const opened = advance(states.searching('run1'), news.opened)
-    const early = advance(opened, event('done8'))
-    const placed = advance(early, toList('run1 ask1'))
-    expect(describeStep(placed)).toBe('joining: emit nothing')
-    expect(describeStep(advance(placed, toList('run1 ask1 say7 done8')))).toBe('joining: emit say7 done8')
-  })
+test('a follower emits new events in the order of the list after a new stream was opened', () => {
+  const opened = advance(states.searching('run1'), news.opened)
+  const early = advance(opened, event('done8'))
+  const placed = advance(early, toList('run1 ask1'))
+  expect(describeStep(placed)).toBe('joining: emit nothing')
+  expect(describeStep(advance(placed, toList('run1 ask1 say7 done8')))).toBe('joining: emit say7 done8')
+})
 
-  test('a follower with a new stream emits the events of the list if the sent event does not appear within 10 s', () => {
-    const cut = advance(advance(states.searching('run1'), event('ask1')), news.opened)
-    const held = advance(cut, toList('run1 say1'))
-    const searching = advance(held, { is: 'emitted' })
-    expect(describeStep(searching)).toBe('joining: listen for 250 ms')
-    const late = advance(searching, event('piece'), 10_001)
-    expect(describeStep(late)).toBe('joining: read the list')
-    expect(describeStep(advance(late, toList('run1 say1'), 10_001))).toBe('joining: emit say1')
-  })
+test('a follower with a new stream emits the events of the list if the sent event does not appear within 10 s', () => {
+  const cut = advance(advance(states.searching('run1'), event('ask1')), news.opened)
+  const held = advance(cut, toList('run1 say1'))
+  const searching = advance(held, { is: 'emitted' })
+  expect(describeStep(searching)).toBe('joining: listen for 250 ms')
+  const late = advance(searching, event('piece'), 10_001)
+  expect(describeStep(late)).toBe('joining: read the list')
+  expect(describeStep(advance(late, toList('run1 say1'), 10_001))).toBe('joining: emit say1')
 })
 
 const ends: Kind[] = ['silence', 'ended']
@@ -596,13 +590,13 @@ test("if a list shows another client's task before the last message, the message
   expect(seenEvents.task.answer?.id).toBe('say2')
 })
 
-const past = 'ask1 use1 wait1:use1'
+const known = 'ask1 use1 wait1:use1'
 
 test.each<[decision: 'stops' | 'continues', about: string, past: string, newest: string]>([
-  ['stops', 'the list reaches the two newest known events', past, 'wait1:use1 use1'],
-  ['continues', 'the list has only one of the two newest known events', past, 'say2 wait1:use1'],
-  ['continues', 'the list is oldest first', past, 'ask1 use1 wait1:use1 say2'],
-  ['continues', 'a new event is between the two newest known events', past, 'wait1:use1 say2 use1'],
+  ['stops', 'the list reaches the two newest known events', known, 'wait1:use1 use1'],
+  ['continues', 'the list has only one of the two newest known events', known, 'say2 wait1:use1'],
+  ['continues', 'the list is oldest first', known, 'ask1 use1 wait1:use1 say2'],
+  ['continues', 'a new event is between the two newest known events', known, 'wait1:use1 say2 use1'],
   ['continues', 'the known events have no ids', 'ask1 say say', 'say say ask1'],
   ['continues', 'only one event is known', 'ask1', 'ask1'],
 ])('a follower that reads a list backwards %s if %s', (decision, _, before, newest) => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   bash,
   confirms,
@@ -71,23 +71,21 @@ test.each([
   expect([code, out]).toEqual([0, expect.stringContaining('the answer\n')])
 })
 
-describe('stream that repeats earlier events after a cut, while the list lacks them', () => {
-  const hidden = [says('late'), endTurn].map((event) => shown(event, { listed: 60_000 }))
-  const createReplayingService = () =>
-    afterTask([running, says('first'), shown(says('answer'), { after: 20_000 }), endTurn], {
-      history: [userSays('before'), running, says('earlier'), ...hidden],
-      defaultVisibility: { listed: 60_000 },
-      streams: [{ nth: 1, cutAfter: 3 }, { replay: 'all' }],
-    })
-
-  test('events send --follow prints only events after the sent event', async () => {
-    const { code, out } = await createReplayingService().run(['events', 'send', 'do it', '--follow'])
-    expect([code, out.match(/^[^\t\n]+$/gm)]).toEqual([0, ['first', 'answer']])
+const hidden = [says('late'), endTurn].map((event) => shown(event, { listed: 60_000 }))
+const createReplayingService = () =>
+  afterTask([running, says('first'), shown(says('answer'), { after: 20_000 }), endTurn], {
+    history: [userSays('before'), running, says('earlier'), ...hidden],
+    defaultVisibility: { listed: 60_000 },
+    streams: [{ nth: 1, cutAfter: 3 }, { replay: 'all' }],
   })
 
-  test('events run ignores idle events and messages from before its task', async () => {
-    expect(await createReplayingService().run(runArguments)).toMatchObject({ code: 0, out: 'answer\n' })
-  })
+test('events send --follow prints only events after the sent event', async () => {
+  const { code, out } = await createReplayingService().run(['events', 'send', 'do it', '--follow'])
+  expect([code, out.match(/^[^\t\n]+$/gm)]).toEqual([0, ['first', 'answer']])
+})
+
+test('events run ignores idle events and messages from before its task', async () => {
+  expect(await createReplayingService().run(runArguments)).toMatchObject({ code: 0, out: 'answer\n' })
 })
 
 test('events run prints the answer to the second of two equal tasks, although the list does not show the first task yet', async () => {

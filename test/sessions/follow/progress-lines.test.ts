@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import {
   always,
@@ -38,106 +38,104 @@ async function follow(words: string[], { length = 3, isSent = true, headAfter = 
 
 const getProgressLines = (err: string) => err.split('\n').filter((line) => line.includes('parley: still '))
 
-describe('Y160: progress lines if stderr is not a terminal', () => {
-  test.each([
-    ['run', ['run', 'go']],
-    ['send --follow', ['send', 'go', '--follow']],
-  ])('events %s prints a progress line each minute', async (_, words) => {
-    const { code, err } = await follow(words)
-    expect(code).toBe(0)
-    expect(getProgressLines(err)).toEqual([
-      'parley: still at work after 1 min: the last event was agent.message, 40 s ago',
-      'parley: still at work after 2 min: the last event was agent.message, 2 min ago',
-      'parley: still at work after 3 min: the last event was agent.tool_use, 50 s ago',
-    ])
-  })
+test.each([
+  ['run', ['run', 'go']],
+  ['send --follow', ['send', 'go', '--follow']],
+])('Y160: events %s prints a progress line each minute if stderr is not a terminal', async (_, words) => {
+  const { code, err } = await follow(words)
+  expect(code).toBe(0)
+  expect(getProgressLines(err)).toEqual([
+    'parley: still at work after 1 min: the last event was agent.message, 40 s ago',
+    'parley: still at work after 2 min: the last event was agent.message, 2 min ago',
+    'parley: still at work after 3 min: the last event was agent.tool_use, 50 s ago',
+  ])
+})
 
-  test('Y242: events follow prints progress lines from its first request on, also if a proxy delays the stream', async () => {
-    const { err } = await follow(['follow'], { headAfter: 2.5 * minutes, isSent: false })
-    const lines = [1, 2].map((count) => `parley: still at work after ${count} min: no event yet`)
-    expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
-  })
+test('Y242: events follow prints progress lines from its first request on, also if a proxy delays the stream', async () => {
+  const { err } = await follow(['follow'], { headAfter: 2.5 * minutes, isSent: false })
+  const lines = [1, 2].map((count) => `parley: still at work after ${count} min: no event yet`)
+  expect(getProgressLines(err).slice(0, 2)).toEqual(lines)
+})
 
-  test('events follow prints a progress line each minute for ten minutes, then every ten minutes', async () => {
-    const { code, err } = await follow(['follow'], { length: 35, isSent: false })
-    expect(code).toBe(0)
-    expect(getProgressLines(err).map((line) => /after (\d+) min/.exec(line)?.[1])).toEqual(
-      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30].map(String),
-    )
-    expect(getProgressLines(err)[2]).toContain('the last event was agent.tool_use, 50 s ago')
-  })
+test('events follow prints a progress line each minute for ten minutes, then every ten minutes', async () => {
+  const { code, err } = await follow(['follow'], { length: 35, isSent: false })
+  expect(code).toBe(0)
+  expect(getProgressLines(err).map((line) => /after (\d+) min/.exec(line)?.[1])).toEqual(
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30].map(String),
+  )
+  expect(getProgressLines(err)[2]).toContain('the last event was agent.tool_use, 50 s ago')
+})
 
-  test('while the service is unreachable, events follow prints that the requests still fail, and no progress line', async () => {
+test('while the service is unreachable, events follow prints that the requests still fail, and no progress line', async () => {
+  const service = createSessionService({
+    history: [userSays('x'), running],
+    lists: [{ when: isDown, fault: 'unreachable' }],
+    streams: [{ when: isDown, fault: 'unreachable' }, { cutAfter: 1 }],
+  })
+  const start = service.timers.now()
+  function isDown() {
+    const passed = service.timers.now() - start
+    return passed > 30_000 && passed < 140_000
+  }
+  void service.timers.wait(40_000).then(() => service.add(says('a1')))
+  void service.timers.wait(200_000).then(() => service.add(endTurn))
+  const { code, err } = await service.run(['events', 'follow'])
+  expect(code).toBe(0)
+  expect(err.match(/still failing after . min|still .* min/g)).toEqual([
+    'still failing after 1 min',
+    'still failing after 2 min',
+    'still at work after 3 min',
+  ])
+})
+
+test('while events run waits to repeat a refused reply, it prints no progress line', async () => {
+  const service = createSessionService({
+    posts: [
+      { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
+      {
+        type: 'user.tool_confirmation',
+        when: () => service.posts.length < 5,
+        fault: { status: 429, headers: { 'retry-after': '50' } },
+      },
+      { type: 'user.tool_confirmation', next: [running, shown(endTurn, { after: 2 * minutes })] },
+    ],
+  })
+  service.write('allow.json', always('allow'))
+  const { code, err } = await service.run('events run go --policy allow.json --retries 3'.split(' '))
+  expect(code).toBe(0)
+  expect(err.match(/trying again in .* s|still .* min/g)).toEqual([
+    ...Array(3).fill('trying again in 50.0 s'),
+    'still at work after 3 min',
+    'still at work after 4 min',
+  ])
+})
+
+test.each([['run'], ['send', '--follow']])(
+  'while events %s waits to repeat a refused task, it does not print that the idle session is at work',
+  async (name, ...flags) => {
     const service = createSessionService({
-      history: [userSays('x'), running],
-      lists: [{ when: isDown, fault: 'unreachable' }],
-      streams: [{ when: isDown, fault: 'unreachable' }, { cutAfter: 1 }],
-    })
-    const start = service.timers.now()
-    function isDown() {
-      const passed = service.timers.now() - start
-      return passed > 30_000 && passed < 140_000
-    }
-    void service.timers.wait(40_000).then(() => service.add(says('a1')))
-    void service.timers.wait(200_000).then(() => service.add(endTurn))
-    const { code, err } = await service.run(['events', 'follow'])
-    expect(code).toBe(0)
-    expect(err.match(/still failing after . min|still .* min/g)).toEqual([
-      'still failing after 1 min',
-      'still failing after 2 min',
-      'still at work after 3 min',
-    ])
-  })
-
-  test('while events run waits to repeat a refused reply, it prints no progress line', async () => {
-    const service = createSessionService({
+      history: [userSays('x'), running, endTurn],
       posts: [
-        { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
-        {
-          type: 'user.tool_confirmation',
-          when: () => service.posts.length < 5,
-          fault: { status: 429, headers: { 'retry-after': '50' } },
-        },
-        { type: 'user.tool_confirmation', next: [running, shown(endTurn, { after: 2 * minutes })] },
+        { nth: 1, fault: { status: 429, headers: { 'retry-after': '50' } } },
+        { nth: 2, fault: { status: 429, headers: { 'retry-after': '50' } } },
+        { next: [running, shown(endTurn, { after: minutes })] },
       ],
     })
-    service.write('allow.json', always('allow'))
-    const { code, err } = await service.run('events run go --policy allow.json --retries 3'.split(' '))
+    const { code, err } = await service.run(['events', name, 'go', ...flags])
     expect(code).toBe(0)
-    expect(err.match(/trying again in .* s|still .* min/g)).toEqual([
-      ...Array(3).fill('trying again in 50.0 s'),
-      'still at work after 3 min',
-      'still at work after 4 min',
+    expect(getProgressLines(err)).toEqual([
+      'parley: still waiting after 1 min: no event yet',
+      expect.stringMatching(/^parley: still at work after 2 min: the last event was /),
     ])
-  })
+  },
+)
 
-  test.each([['run'], ['send', '--follow']])(
-    'while events %s waits to repeat a refused task, it does not print that the idle session is at work',
-    async (name, ...flags) => {
-      const service = createSessionService({
-        history: [userSays('x'), running, endTurn],
-        posts: [
-          { nth: 1, fault: { status: 429, headers: { 'retry-after': '50' } } },
-          { nth: 2, fault: { status: 429, headers: { 'retry-after': '50' } } },
-          { next: [running, shown(endTurn, { after: minutes })] },
-        ],
-      })
-      const { code, err } = await service.run(['events', name, 'go', ...flags])
-      expect(code).toBe(0)
-      expect(getProgressLines(err)).toEqual([
-        'parley: still waiting after 1 min: no event yet',
-        expect.stringMatching(/^parley: still at work after 2 min: the last event was /),
-      ])
-    },
-  )
-
-  test.each([
-    ['-q', ['-q']],
-    ['--errors json', ['--errors', 'json']],
-  ])('events run prints no progress lines with %s', async (_, flags) => {
-    const { err } = await follow(['run', 'go', ...flags])
-    expect(getProgressLines(err)).toEqual([])
-  })
+test.each([
+  ['-q', ['-q']],
+  ['--errors json', ['--errors', 'json']],
+])('events run prints no progress lines with %s', async (_, flags) => {
+  const { err } = await follow(['run', 'go', ...flags])
+  expect(getProgressLines(err)).toEqual([])
 })
 
 test('Y243: events follow --stay requests only the newest event of a quiet session, not its history', async () => {

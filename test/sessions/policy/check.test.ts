@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, type RunOptions, rejected, run, temporaryFolder } from '../../harness/run.ts'
 import { confirms, bash as createBash, type Event, waitsFor } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
@@ -67,129 +67,127 @@ const readVerdicts = (out: string) =>
     .slice(0, -1)
     .map((line) => line.split('\t').slice(0, 3))
 
-describe('policy check of recorded events', () => {
-  test.each<[string, string]>([
-    ['a file with one event per line', lines(session)],
-    ['a page of events', JSON.stringify({ data: session, next_page: null })],
-  ])('policy check prints the decision and the deciding rule for each tool use in %s', async (_, text) => {
-    const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
-    expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
-    expect(readVerdicts(out)).toEqual(verdicts)
-    expect(out.split('\n')[1]).toBe('deny\trules[2]\tt2\tbash\t{"command":"rm -rf x"}\tno deleting')
-    expect(out.split('\n')[7]).toContain('\t{"n":1,"title":"a\\\\tb"}\t')
-    const piped = await check(['p.json', '-'], { stdin: text })
-    expect(piped.out).toBe(out)
-  })
+test.each<[string, string]>([
+  ['a file with one event per line', lines(session)],
+  ['a page of events', JSON.stringify({ data: session, next_page: null })],
+])('policy check prints the decision and the deciding rule for each tool use in %s', async (_, text) => {
+  const { code, out, err, requests } = await check(['p.json', 'e.json'], { files: { 'e.json': text } })
+  expect({ code, err, requests }).toEqual({ code: 0, err: '', requests: [] })
+  expect(readVerdicts(out)).toEqual(verdicts)
+  expect(out.split('\n')[1]).toBe('deny\trules[2]\tt2\tbash\t{"command":"rm -rf x"}\tno deleting')
+  expect(out.split('\n')[7]).toContain('\t{"n":1,"title":"a\\\\tb"}\t')
+  const piped = await check(['p.json', '-'], { stdin: text })
+  expect(piped.out).toBe(out)
+})
 
-  test('policy check --tool allows tool uses that events run would execute, unless a rule denies or asks', async () => {
-    const files = {
-      'p.json': '{"rules":[{"tool":"bash","decision":"deny"}],"default":{"decision":"ask"}}',
-      'e.ndjson': lines([
-        { id: 'c1', type: 'agent.custom_tool_use', name: 'deploy', input: {} },
-        { id: 'c2', type: 'agent.custom_tool_use', name: 'other', input: {} },
-        { id: 't1', type: 'agent.tool_use', name: 'deploy', input: {}, evaluated_permission: 'ask' },
-        bash('t2', 'ls'),
-      ]),
-    }
-    const cwd = temporaryFolder()
-    const tools = ['--tool', 'deploy=touch ran', '--tool', 'bash=touch ran']
-    const { out, requests } = await check(['p.json', 'e.ndjson', ...tools], { cwd, files })
-    expect(readVerdicts(out)).toEqual([
-      ['allow', '--tool', 'c1'],
-      ['ask', 'default', 'c2'],
-      ['ask', 'default', 't1'],
-      ['deny', 'rules[0]', 't2'],
-    ])
-    expect([requests, existsSync(join(cwd, 'ran'))]).toEqual([[], false])
-    expect((await check(['p.json', ...tools], { files })).err).toBe(
-      'parley: --tool works only with EVENTS or --session\n',
-    )
-    expect((await check(['p.json', 'e.ndjson', '--tool', 'deploy'], { files })).code).toBe(2)
-  })
+test('policy check --tool allows tool uses that events run would execute, unless a rule denies or asks', async () => {
+  const files = {
+    'p.json': '{"rules":[{"tool":"bash","decision":"deny"}],"default":{"decision":"ask"}}',
+    'e.ndjson': lines([
+      { id: 'c1', type: 'agent.custom_tool_use', name: 'deploy', input: {} },
+      { id: 'c2', type: 'agent.custom_tool_use', name: 'other', input: {} },
+      { id: 't1', type: 'agent.tool_use', name: 'deploy', input: {}, evaluated_permission: 'ask' },
+      bash('t2', 'ls'),
+    ]),
+  }
+  const cwd = temporaryFolder()
+  const tools = ['--tool', 'deploy=touch ran', '--tool', 'bash=touch ran']
+  const { out, requests } = await check(['p.json', 'e.ndjson', ...tools], { cwd, files })
+  expect(readVerdicts(out)).toEqual([
+    ['allow', '--tool', 'c1'],
+    ['ask', 'default', 'c2'],
+    ['ask', 'default', 't1'],
+    ['deny', 'rules[0]', 't2'],
+  ])
+  expect([requests, existsSync(join(cwd, 'ran'))]).toEqual([[], false])
+  expect((await check(['p.json', ...tools], { files })).err).toBe(
+    'parley: --tool works only with EVENTS or --session\n',
+  )
+  expect((await check(['p.json', 'e.ndjson', '--tool', 'deploy'], { files })).code).toBe(2)
+})
 
-  test('policy check --raw prints a JSON line per tool use, with the source text of the input', async () => {
-    const spelled = '{ "n" : 1.0e2, "long": 12345678901234567890 }'
-    const text = `{"id":"t1","type":"agent.tool_use","name":"read_x","input":${spelled}}\n${lines([bash('t2', 'rm a')])}`
-    const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files: { 'e.ndjson': text } })
-    expect(out).toBe(
-      `{"toolUse":"t1","name":"read_x","input":${spelled},"decision":"allow","rule":0,"reason":null}\n` +
-        '{"toolUse":"t2","name":"bash","input":{"command":"rm a"},"decision":"deny","rule":2,"reason":"no deleting"}\n',
-    )
-  })
+test('policy check --raw prints a JSON line per tool use, with the source text of the input', async () => {
+  const spelled = '{ "n" : 1.0e2, "long": 12345678901234567890 }'
+  const text = `{"id":"t1","type":"agent.tool_use","name":"read_x","input":${spelled}}\n${lines([bash('t2', 'rm a')])}`
+  const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files: { 'e.ndjson': text } })
+  expect(out).toBe(
+    `{"toolUse":"t1","name":"read_x","input":${spelled},"decision":"allow","rule":0,"reason":null}\n` +
+      '{"toolUse":"t2","name":"bash","input":{"command":"rm a"},"decision":"deny","rule":2,"reason":"no deleting"}\n',
+  )
+})
 
-  test("policy check prints a table and the totals on a terminal, and escapes the events' text", async () => {
-    const uses = [bash('t1', 'git status'), bash('t2', 'rm \u001b[2J\u202e x'), bash('t3', 'z'.repeat(300))]
-    const terminal: RunOptions = { tty: ['stdout', 'stderr'], columns: 70 }
-    const world = { files: { 'e.ndjson': lines(uses) }, ...terminal }
-    const { out, err } = await check(['p.json', 'e.ndjson', '--color', 'never'], world)
-    const rows = out.split('\n')
-    expect(rows.slice(0, 3)).toEqual([
-      'DECISION  RULE      TOOL  INPUT',
-      'allow     rules[1]  bash  {"command":"git status"}',
-      expect.stringMatching(/^deny {6}rules\[2\] {2}bash {2}\{"command":"rm \\u001b\[2J\\u202e x"\} \(no/),
-    ])
-    expect(rows.filter((row) => row.length > 70)).toEqual([])
-    const coloured = await check(['p.json', 'e.ndjson', '--color', 'always'], world)
-    expect(stripVTControlCharacters(coloured.out)).toBe(out)
-    expect(err).toContain('parley: tool uses: 1 allowed, 0 to ask about, 2 denied\n')
-  })
+test("policy check prints a table and the totals on a terminal, and escapes the events' text", async () => {
+  const uses = [bash('t1', 'git status'), bash('t2', 'rm \u001b[2J\u202e x'), bash('t3', 'z'.repeat(300))]
+  const terminal: RunOptions = { tty: ['stdout', 'stderr'], columns: 70 }
+  const world = { files: { 'e.ndjson': lines(uses) }, ...terminal }
+  const { out, err } = await check(['p.json', 'e.ndjson', '--color', 'never'], world)
+  const rows = out.split('\n')
+  expect(rows.slice(0, 3)).toEqual([
+    'DECISION  RULE      TOOL  INPUT',
+    'allow     rules[1]  bash  {"command":"git status"}',
+    expect.stringMatching(/^deny {6}rules\[2\] {2}bash {2}\{"command":"rm \\u001b\[2J\\u202e x"\} \(no/),
+  ])
+  expect(rows.filter((row) => row.length > 70)).toEqual([])
+  const coloured = await check(['p.json', 'e.ndjson', '--color', 'always'], world)
+  expect(stripVTControlCharacters(coloured.out)).toBe(out)
+  expect(err).toContain('parley: tool uses: 1 allowed, 0 to ask about, 2 denied\n')
+})
 
-  test('policy check --fail-on-deny exits with 14 and names each tool use for which the decision is deny or ask', async () => {
-    const { code, out, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'])
-    expect({ code, rows: readVerdicts(out).length }).toEqual({ code: 14, rows: 8 })
-    expect(err).toContain('parley: p.json does not allow 5 of 8 tool uses\n')
-    expect(err).toContain('  deny bash {"command":"rm -rf x"} t2 (rules[2]: no deleting)\n')
-    const asking = { 'p.json': '{"rules":[]}' }
-    expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: asking })).code).toBe(14)
-    const allowing = { 'p.json': '{"rules":[],"default":{"decision":"allow"}}' }
-    expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
-  })
+test('policy check --fail-on-deny exits with 14 and names each tool use for which the decision is deny or ask', async () => {
+  const { code, out, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'])
+  expect({ code, rows: readVerdicts(out).length }).toEqual({ code: 14, rows: 8 })
+  expect(err).toContain('parley: p.json does not allow 5 of 8 tool uses\n')
+  expect(err).toContain('  deny bash {"command":"rm -rf x"} t2 (rules[2]: no deleting)\n')
+  const asking = { 'p.json': '{"rules":[]}' }
+  expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: asking })).code).toBe(14)
+  const allowing = { 'p.json': '{"rules":[],"default":{"decision":"allow"}}' }
+  expect((await check(['p.json', 'e.ndjson', '--fail-on-deny'], { files: allowing })).code).toBe(0)
+})
 
-  test('policy check --fail-on-deny exits with 14 if the reader of stdout closes it', async () => {
-    const stdout = createFailingStdout(0, 'EPIPE')
-    const { code, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'], { stdout })
-    expect({ code, err }).toMatchObject({ code: 14, err: expect.stringContaining('does not allow 5 of 8') })
-    expect(await check(['p.json', 'e.ndjson'], { stdout })).toMatchObject({ code: 0, err: '' })
-  })
+test('policy check --fail-on-deny exits with 14 if the reader of stdout closes it', async () => {
+  const stdout = createFailingStdout(0, 'EPIPE')
+  const { code, err } = await check(['p.json', 'e.ndjson', '--fail-on-deny'], { stdout })
+  expect({ code, err }).toMatchObject({ code: 14, err: expect.stringContaining('does not allow 5 of 8') })
+  expect(await check(['p.json', 'e.ndjson'], { stdout })).toMatchObject({ code: 0, err: '' })
+})
 
-  const parent = "the * in 'git *' does not match \"..\" in 'command'"
-  const uncovered = 'the rule has no pattern for the input field "cwd"'
-  const git = { input: { command: 'git *' } }
-  test.each<[string, object, object, string]>([
-    ['a * does not match a parent folder', git, { input: { command: 'git a/../b' } }, parent],
-    ['the input has another field', git, { input: { command: 'git a', cwd: '/' } }, uncovered],
-  ])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
-    const files = {
-      'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),
-      'e.ndjson': lines([{ ...bash('t1', 'ls'), ...use }]),
-    }
-    const reason = `rules[0] does not match: ${why}`
-    const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
-    expect(JSON.parse(out)).toMatchObject({ decision: 'ask', rule: null, reason })
-    const table = await check(['p.json', 'e.ndjson'], { files, tty: ['stdout'], columns: 200 })
-    expect(table.out).toContain(reason)
-  })
+const parent = "the * in 'git *' does not match \"..\" in 'command'"
+const uncovered = 'the rule has no pattern for the input field "cwd"'
+const git = { input: { command: 'git *' } }
+test.each<[string, object, object, string]>([
+  ['a * does not match a parent folder', git, { input: { command: 'git a/../b' } }, parent],
+  ['the input has another field', git, { input: { command: 'git a', cwd: '/' } }, uncovered],
+])('policy check explains why an allow rule does not match: %s', async (_, rule, use, why) => {
+  const files = {
+    'p.json': JSON.stringify({ rules: [{ tool: 'bash', decision: 'allow', ...rule }] }),
+    'e.ndjson': lines([{ ...bash('t1', 'ls'), ...use }]),
+  }
+  const reason = `rules[0] does not match: ${why}`
+  const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
+  expect(JSON.parse(out)).toMatchObject({ decision: 'ask', rule: null, reason })
+  const table = await check(['p.json', 'e.ndjson'], { files, tty: ['stdout'], columns: 200 })
+  expect(table.out).toContain(reason)
+})
 
-  test('if only its * keeps an allow rule from matching, policy check explains why', async () => {
-    const bashRule = { tool: 'bash', decision: 'allow' }
-    const rules = ['npm test', 'git *'].map((command) => ({ ...bashRule, input: { command } }))
-    const files = { 'p.json': JSON.stringify({ rules }), 'e.ndjson': lines([bash('t1', 'git a;b')]) }
-    const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
-    expect(JSON.parse(out).reason).toBe(
-      "rules[1] does not match: the * in 'git *' does not match \";\" in 'command'",
-    )
-  })
+test('if only its * keeps an allow rule from matching, policy check explains why', async () => {
+  const bashRule = { tool: 'bash', decision: 'allow' }
+  const rules = ['npm test', 'git *'].map((command) => ({ ...bashRule, input: { command } }))
+  const files = { 'p.json': JSON.stringify({ rules }), 'e.ndjson': lines([bash('t1', 'git a;b')]) }
+  const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
+  expect(JSON.parse(out).reason).toBe(
+    "rules[1] does not match: the * in 'git *' does not match \";\" in 'command'",
+  )
+})
 
-  test('policy check never allows a tool use id with two inputs, or an input with a duplicate key', async () => {
-    const twice = lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])
-    const key =
-      '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
-    const { out } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': twice + key } })
-    expect(readVerdicts(out)).toEqual([
-      ['deny', 'default', 't1'],
-      ['deny', 'default', 't2'],
-    ])
-  })
+test('policy check never allows a tool use id with two inputs, or an input with a duplicate key', async () => {
+  const twice = lines([bash('t1', 'git status'), bash('t1', 'rm x'), bash('t1', 'git status')])
+  const key =
+    '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
+  const { out } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': twice + key } })
+  expect(readVerdicts(out)).toEqual([
+    ['deny', 'default', 't1'],
+    ['deny', 'default', 't2'],
+  ])
 })
 
 /** A recorded session of several chunks. */
@@ -244,22 +242,20 @@ test('policy check without events checks only the policy file, and ignores stdin
   )
 })
 
-describe('usage errors of policy check', () => {
-  const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
-  const broken = { 'p.json': JSON.stringify({ rules: [example] }) }
-  const notMatched = 'rules[0].examples.match[0]: the rule does not match this example'
-  const noEvents = { 'e.ndjson': '[1]' }
-  test.each<[what: string, words: string, said: string, files?: Record<string, string>]>([
-    ['an example that its rule does not match', 'p.json', notMatched, broken],
-    ['a missing file name', '', 'the argument <file> is missing'],
-    ['values that are not events', 'p.json e.ndjson', 'e.ndjson: events[0]: is not an event', noEvents],
-    ['events and --session', 'p.json e.ndjson -s s1', 'EVENTS and --session exclude each other'],
-    ['--curl without a request', 'p.json --curl', '--curl works only with --session'],
-    ['stdin as both the policy and the events', '- -', 'stdin'],
-  ])('policy check exits with 2 for %s', async (_, words, said, files) => {
-    const world = { files, stdin: '{"rules":[]}' }
-    const { code, out, err, requests } = await check(words.split(' ').filter(Boolean), world)
-    expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
-    expect(err).toContain(said)
-  })
+const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }
+const broken = { 'p.json': JSON.stringify({ rules: [example] }) }
+const notMatched = 'rules[0].examples.match[0]: the rule does not match this example'
+const noEvents = { 'e.ndjson': '[1]' }
+test.each<[what: string, words: string, said: string, files?: Record<string, string>]>([
+  ['an example that its rule does not match', 'p.json', notMatched, broken],
+  ['a missing file name', '', 'the argument <file> is missing'],
+  ['values that are not events', 'p.json e.ndjson', 'e.ndjson: events[0]: is not an event', noEvents],
+  ['events and --session', 'p.json e.ndjson -s s1', 'EVENTS and --session exclude each other'],
+  ['--curl without a request', 'p.json --curl', '--curl works only with --session'],
+  ['stdin as both the policy and the events', '- -', 'stdin'],
+])('policy check exits with 2 for %s', async (_, words, said, files) => {
+  const world = { files, stdin: '{"rules":[]}' }
+  const { code, out, err, requests } = await check(words.split(' ').filter(Boolean), world)
+  expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
+  expect(err).toContain(said)
 })

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   always,
   atTerminal,
@@ -71,56 +71,54 @@ test('a rerun resumes the task of an events run that could not write its report'
   expect(existsSync(join(folder, 'r.json'))).toBe(true)
 })
 
-describe('reply of another client', () => {
-  const hasAnswer = (result: string) => `it already has the answer ${result}`
+const hasAnswer = (result: string) => `it already has the answer ${result}`
 
-  test.each(['deny', 'allow'] as const)(
-    'after a reset, a reply "%s" in the list counts as another client\'s if events run sent the opposite',
-    async (theirs) => {
-      const ours = theirs === 'deny' ? 'allow' : 'deny'
-      const agent = openAgent({
-        rounds: [[bash('t1')]],
-        outcome: () => 'loses',
-        onPost: () => agent.answer(confirms('t1', theirs)),
-        policy: always(ours),
-      })
-      const { code, err } = await agent.runTask(['go'])
-      expect(code).toBe(theirs === 'deny' ? 14 : 0)
-      const reason = hasAnswer(theirs)
-      expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason })
-      expect(err).toContain(`t1 is not answered by this run: ${reason}`)
-    },
-  )
-
-  test("a reply that differs from the decision in the audit file counts as another client's", async () => {
-    let isAnswered = false
+test.each(['deny', 'allow'] as const)(
+  'after a reset, a reply "%s" in the list counts as another client\'s if events run sent the opposite',
+  async (theirs) => {
+    const ours = theirs === 'deny' ? 'allow' : 'deny'
     const agent = openAgent({
-      history: [bash('t1'), waitsFor('t1')],
-      rounds: [[says('x')]],
-      onList(count) {
-        if (count === 3 && !isAnswered) agent.answer(confirms('t1', 'deny'))
-        isAnswered ||= count === 3
-        return undefined
-      },
+      rounds: [[bash('t1')]],
+      outcome: () => 'loses',
+      onPost: () => agent.answer(confirms('t1', theirs)),
+      policy: always(ours),
     })
-    const line = '"time":"","session":"s1","toolUse":"t1","name":"bash"'
-    agent.write('a.ndjson', `{${line},"event":"decision","decision":"allow"}\n{${line},"event":"sent"}\n`)
-    const { code } = await agent.runTask([])
-    expect({ code, posts: agent.posts }).toEqual({ code: 14, posts: 0 })
-    expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason: hasAnswer('deny') })
-  })
+    const { code, err } = await agent.runTask(['go'])
+    expect(code).toBe(theirs === 'deny' ? 14 : 0)
+    const reason = hasAnswer(theirs)
+    expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason })
+    expect(err).toContain(`t1 is not answered by this run: ${reason}`)
+  },
+)
 
-  test('events run warns that its command has run if another client replies during the command (needs sh)', async () => {
-    const agent = openAgent({ rounds: [[custom('c1')]] })
-    const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
-    const ended = agent.runTask(['go', '--tool', tool])
-    while (!existsSync(join(agent.cwd, 'runs'))) await soon()
-    agent.answer({ type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] })
-    agent.write('acted', '')
-    const { code, err } = await ended
-    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 0 })
-    expect(err).toContain('c1 is not answered by this run: it has a result; its --tool command has run')
+test("a reply that differs from the decision in the audit file counts as another client's", async () => {
+  let isAnswered = false
+  const agent = openAgent({
+    history: [bash('t1'), waitsFor('t1')],
+    rounds: [[says('x')]],
+    onList(count) {
+      if (count === 3 && !isAnswered) agent.answer(confirms('t1', 'deny'))
+      isAnswered ||= count === 3
+      return undefined
+    },
   })
+  const line = '"time":"","session":"s1","toolUse":"t1","name":"bash"'
+  agent.write('a.ndjson', `{${line},"event":"decision","decision":"allow"}\n{${line},"event":"sent"}\n`)
+  const { code } = await agent.runTask([])
+  expect({ code, posts: agent.posts }).toEqual({ code: 14, posts: 0 })
+  expect(agent.audit().at(-1)).toMatchObject({ event: 'answered-elsewhere', reason: hasAnswer('deny') })
+})
+
+test('events run warns that its command has run if another client replies during the command (needs sh)', async () => {
+  const agent = openAgent({ rounds: [[custom('c1')]] })
+  const tool = 'count=echo x >> runs; until [ -e acted ]; do sleep 0.01; done'
+  const ended = agent.runTask(['go', '--tool', tool])
+  while (!existsSync(join(agent.cwd, 'runs'))) await soon()
+  agent.answer({ type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] })
+  agent.write('acted', '')
+  const { code, err } = await ended
+  expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 0 })
+  expect(err).toContain('c1 is not answered by this run: it has a result; its --tool command has run')
 })
 
 /** Changes the input or another field of a listed tool use. */
@@ -159,65 +157,63 @@ test('events run quotes the name of a waiting tool use so that it does not look 
   expect(err).toMatch(/confirm -s s1 t1 --allow\n/)
 })
 
-describe('tool use that differs from its audit lines (needs sh)', () => {
-  const tools = ['count', 'other'].flatMap((name) => ['--tool', `${name}=echo ${name} >> runs; echo ${name}`])
-  const words = ['go', ...tools]
-  const countRuns = ({ cwd }: { cwd: string }) => readFileSync(join(cwd, 'runs'), 'utf8')
+const tools = ['count', 'other'].flatMap((name) => ['--tool', `${name}=echo ${name} >> runs; echo ${name}`])
+const words = ['go', ...tools]
+const countRuns = ({ cwd }: { cwd: string }) => readFileSync(join(cwd, 'runs'), 'utf8')
 
-  /**
-   * Runs the task until the service refuses the result of c1. If `event` is given, cuts the audit file after
-   * the line with this event, as if the run had been killed there.
-   */
-  async function openAfter(event: string | undefined) {
-    const agent = openAgent({
-      rounds: [[custom('c1', { input: { env: 'test', n: 1 } })]],
-      outcome: () => (agent.posts > 1 ? 'takes' : 'refuses'),
-    })
-    expect((await agent.runTask(words)).code).toBe(4)
-    if (event !== undefined) agent.cutAudit(event)
-    return agent
-  }
-
-  test.each<[string, string, string | undefined, object]>([
-    ['a refusal', 'another type', undefined, { type: 'agent.tool_use', evaluated_permission: 'allow' }],
-    ['a kill after the tool command', 'another input', 'end', { input: { env: 'PROD' } }],
-    ['a kill during the tool command', 'another name', 'start', { name: 'other' }],
-  ])(
-    'after %s, no rerun of events run answers a tool use that now has %s',
-    async (_when, _what, event, fields) => {
-      const agent = await openAfter(event)
-      change(agent, 'c1', fields)
-      const { code, err } = await agent.runTask(words)
-      expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 1 })
-      expect(err).toContain('c1 is not answered')
-      agent.add(waitsFor('c1'))
-      expect([(await agent.runTask(words)).code, agent.posts]).toEqual([12, 1])
-      const line = { toolUse: 'c1', event: 'answered-elsewhere', reason: replaced }
-      expect(agent.audit()).toContainEqual(expect.objectContaining(line))
-      expect(countRuns(agent)).toBe('count\n')
-    },
-  )
-
-  test('no rerun of events run sends the result of an allowed tool use that now has another input', async () => {
-    const service = createSessionService({
-      posts: [
-        { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
-        { type: 'user.tool_confirmation', next: [running, waitsFor('t1')] },
-        { type: 'user.tool_result', fault: { status: 400 } },
-      ],
-    })
-    const argv = 'events run go --policy allow.json --audit a.ndjson --tool'.split(' ')
-    expect((await service.run([...argv, 'bash=echo ran'])).code).toBe(4)
-    Object.assign(service.events.find(({ id }) => id === 't1') ?? {}, { input: { command: 'rm -rf x' } })
-    const { code, err } = await service.run([...argv, 'bash=echo ran'])
-    expect([code, service.posts.length], err).toEqual([12, 3])
+/**
+ * Runs the task until the service refuses the result of c1. If `event` is given, cuts the audit file after
+ * the line with this event, as if the run had been killed there.
+ */
+async function openAfter(event: string | undefined) {
+  const agent = openAgent({
+    rounds: [[custom('c1', { input: { env: 'test', n: 1 } })]],
+    outcome: () => (agent.posts > 1 ? 'takes' : 'refuses'),
   })
+  expect((await agent.runTask(words)).code).toBe(4)
+  if (event !== undefined) agent.cutAudit(event)
+  return agent
+}
 
-  test('after a kill, a rerun of events run sends the result of a command if only the key order of the input changed', async () => {
-    const agent = await openAfter('end')
-    change(agent, 'c1', { input: { n: 1, env: 'test' } })
-    const { code } = await agent.runTask(words)
-    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 2 })
+test.each<[string, string, string | undefined, object]>([
+  ['a refusal', 'another type', undefined, { type: 'agent.tool_use', evaluated_permission: 'allow' }],
+  ['a kill after the tool command', 'another input', 'end', { input: { env: 'PROD' } }],
+  ['a kill during the tool command', 'another name', 'start', { name: 'other' }],
+])(
+  'after %s, no rerun of events run answers a tool use that now has %s (needs sh)',
+  async (_when, _what, event, fields) => {
+    const agent = await openAfter(event)
+    change(agent, 'c1', fields)
+    const { code, err } = await agent.runTask(words)
+    expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 1 })
+    expect(err).toContain('c1 is not answered')
+    agent.add(waitsFor('c1'))
+    expect([(await agent.runTask(words)).code, agent.posts]).toEqual([12, 1])
+    const line = { toolUse: 'c1', event: 'answered-elsewhere', reason: replaced }
+    expect(agent.audit()).toContainEqual(expect.objectContaining(line))
     expect(countRuns(agent)).toBe('count\n')
+  },
+)
+
+test('no rerun of events run sends the result of an allowed tool use that now has another input (needs sh)', async () => {
+  const service = createSessionService({
+    posts: [
+      { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
+      { type: 'user.tool_confirmation', next: [running, waitsFor('t1')] },
+      { type: 'user.tool_result', fault: { status: 400 } },
+    ],
   })
+  const argv = 'events run go --policy allow.json --audit a.ndjson --tool'.split(' ')
+  expect((await service.run([...argv, 'bash=echo ran'])).code).toBe(4)
+  Object.assign(service.events.find(({ id }) => id === 't1') ?? {}, { input: { command: 'rm -rf x' } })
+  const { code, err } = await service.run([...argv, 'bash=echo ran'])
+  expect([code, service.posts.length], err).toEqual([12, 3])
+})
+
+test('after a kill, a rerun of events run sends the result of a command if only the key order of the input changed (needs sh)', async () => {
+  const agent = await openAfter('end')
+  change(agent, 'c1', { input: { n: 1, env: 'test' } })
+  const { code } = await agent.runTask(words)
+  expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 2 })
+  expect(countRuns(agent)).toBe('count\n')
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   bash,
   createSessionService,
@@ -31,41 +31,42 @@ test('events run --last exits with 8 if the last list fails, and its resume comm
   expect(service.posts).toHaveLength(1)
 })
 
-describe('--tool command that fails (needs sh)', () => {
-  const open = () =>
-    createSessionService({
-      posts: [
-        { type: 'user.message', nth: 1, next: [running, custom('c1'), waitsFor('c1')] },
-        { type: 'user.custom_tool_result', next: [running, shown(says('done'), { after: 10_000 }), endTurn] },
-        { type: 'user.message', next: [running, says('done too'), endTurn] },
-      ],
-    })
-  const line = (tool: string) => [...'events run go --last --tool'.split(' '), `count=${tool}`, ...audited]
-  const report = ({ lines }: ReturnType<typeof open>) => lines('report.json')[0]?.toolUses
+const open = () =>
+  createSessionService({
+    posts: [
+      { type: 'user.message', nth: 1, next: [running, custom('c1'), waitsFor('c1')] },
+      { type: 'user.custom_tool_result', next: [running, shown(says('done'), { after: 10_000 }), endTurn] },
+      { type: 'user.message', next: [running, says('done too'), endTurn] },
+    ],
+  })
+const line = (tool: string) => [...'events run go --last --tool'.split(' '), `count=${tool}`, ...audited]
+const report = ({ lines }: ReturnType<typeof open>) => lines('report.json')[0]?.toolUses
 
-  test.each([
-    ['fails', 'exit 3'],
-    ['prints more than 1 MiB', 'head -c 1100000 /dev/zero'],
-  ])('events run warns even with -q that a --tool command %s, and counts the failure', async (_, command) => {
+test.each([
+  ['fails', 'exit 3'],
+  ['prints more than 1 MiB', 'head -c 1100000 /dev/zero'],
+])(
+  'events run warns even with -q that a --tool command %s, and counts the failure (needs sh)',
+  async (_, command) => {
     const service = open()
     const { code, out, err } = await service.run([...line(command), '-q'])
     expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
     expect(err).toContain('the tool use c1 failed (count): ')
     expect(report(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
-  })
+  },
+)
 
-  test('--fail-on-tool-error makes events run exit with 14 after the answer, also in a rerun, but not after the next task', async () => {
-    const service = open()
-    const flags = [...line('exit 3'), '--fail-on-tool-error']
-    expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
-    const { code, out, err } = await service.run(flags)
-    expect({ code, out }).toEqual({ code: 14, out: 'done\n' })
-    expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
-    expect(report(service)).toMatchObject({ run: 0, failedCommands: 1 })
-    const next = await service.run(flags.map((word) => (word === 'go' ? 'next' : word)))
-    expect({ code: next.code, out: next.out }, next.err).toEqual({ code: 0, out: 'done too\n' })
-    expect(report(service)).toMatchObject({ failedCommands: 0 })
-  })
+test('--fail-on-tool-error makes events run exit with 14 after the answer, also in a rerun, but not after the next task (needs sh)', async () => {
+  const service = open()
+  const flags = [...line('exit 3'), '--fail-on-tool-error']
+  expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
+  const { code, out, err } = await service.run(flags)
+  expect({ code, out }).toEqual({ code: 14, out: 'done\n' })
+  expect(err).toContain('s1 finished, but 1 --tool command failed\n  count c1: failed\n')
+  expect(report(service)).toMatchObject({ run: 0, failedCommands: 1 })
+  const next = await service.run(flags.map((word) => (word === 'go' ? 'next' : word)))
+  expect({ code: next.code, out: next.out }, next.err).toEqual({ code: 0, out: 'done too\n' })
+  expect(report(service)).toMatchObject({ failedCommands: 0 })
 })
 
 test('if an idle event lists no ids, the report of events run counts unanswered tool uses as open', async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type RunOptions, rejected } from '../../harness/run.ts'
 import {
   always,
@@ -37,75 +37,73 @@ function readPrintedCommand(err: string): string[] {
   return words.split('\0').slice(0, -1)
 }
 
-describe('resume command of events run', () => {
-  test('Q40: the resume command of events run has every given flag, but not the sent events', async () => {
-    const flags = [
-      ...['--workspace-id', 'w 1', '--vendor', 'acme', '--beta', 'skills-2025-10-02'],
-      ...['--agents-version', '2024-01-01', '-H', 'X-Trace: a b', '--tool', "x=jq '.a' | cat"],
-      ...['--tool-timeout', '5', '--policy', 'p.json', '--last', '-o', 'a.txt', '--schema', 's.json'],
-      ...['--agents-url', 'https://other.test', '--retries', '1', '--no-validate', '--audit', 'a.ndjson'],
-    ]
-    const sent = [
-      ...['do it', '--message', 'and', '--interrupt', '--outcome', 'o', '--rubric', 'r'],
-      ...['--event', '{"type":"user.interrupt"}', '--file', 'p.json', '--fail-on-empty'],
-    ]
-    const { code, printed } = await stop([...sent, ...flags, '-s', 's1'], { root: ['--timeout', '7'] })
-    const given = flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word)
-    const start = ['events', 'run', '-s', 's1', '--timeout', '7', '--deadline', '1h']
-    expect({ code, printed }).toEqual({ code: 3, printed: [...start, ...given] })
-  })
+test('Q40: the resume command of events run has every given flag, but not the sent events', async () => {
+  const flags = [
+    ...['--workspace-id', 'w 1', '--vendor', 'acme', '--beta', 'skills-2025-10-02'],
+    ...['--agents-version', '2024-01-01', '-H', 'X-Trace: a b', '--tool', "x=jq '.a' | cat"],
+    ...['--tool-timeout', '5', '--policy', 'p.json', '--last', '-o', 'a.txt', '--schema', 's.json'],
+    ...['--agents-url', 'https://other.test', '--retries', '1', '--no-validate', '--audit', 'a.ndjson'],
+  ]
+  const sent = [
+    ...['do it', '--message', 'and', '--interrupt', '--outcome', 'o', '--rubric', 'r'],
+    ...['--event', '{"type":"user.interrupt"}', '--file', 'p.json', '--fail-on-empty'],
+  ]
+  const { code, printed } = await stop([...sent, ...flags, '-s', 's1'], { root: ['--timeout', '7'] })
+  const given = flags.map((word) => ({ '-H': '--header', '-o': '--output' })[word] ?? word)
+  const start = ['events', 'run', '-s', 's1', '--timeout', '7', '--deadline', '1h']
+  expect({ code, printed }).toEqual({ code: 3, printed: [...start, ...given] })
+})
 
-  test('the resume command omits settings of the gateway, and values of a flag that a later value replaces', async () => {
-    const gateway = ['--base-url', 'https://g.test', '--family', 'f', '--answer-role', 'r']
-    const root = [...gateway, '--stream-via', 'path', '--schema-via', 'native', '--no-pager', '--vendor', 'a']
-    const words = ['x', '-s', 's1', '--vendor', 'b', '--deadline', '2h', '-H', 'A: 1', '-H', 'B: 2', '--last']
-    const { printed } = await stop(words, { root })
-    const kept = ['--vendor', 'b', '--deadline', '2h', '--header', 'A: 1', '--header', 'B: 2', '--last']
-    expect(printed).toEqual(['events', 'run', '-s', 's1', ...kept])
-  })
+test('the resume command omits settings of the gateway, and values of a flag that a later value replaces', async () => {
+  const gateway = ['--base-url', 'https://g.test', '--family', 'f', '--answer-role', 'r']
+  const root = [...gateway, '--stream-via', 'path', '--schema-via', 'native', '--no-pager', '--vendor', 'a']
+  const words = ['x', '-s', 's1', '--vendor', 'b', '--deadline', '2h', '-H', 'A: 1', '-H', 'B: 2', '--last']
+  const { printed } = await stop(words, { root })
+  const kept = ['--vendor', 'b', '--deadline', '2h', '--header', 'A: 1', '--header', 'B: 2', '--last']
+  expect(printed).toEqual(['events', 'run', '-s', 's1', ...kept])
+})
 
-  test('Q41: the resume command names the session from the environment, and values that start with a hyphen', async () => {
-    const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
-    const words = ['events', 'run', '--session=-s 1', '--deadline', '1h', '--no-beta', '--tool=-a=b']
-    expect(printed).toEqual(words)
-  })
+test('Q41: the resume command names the session from the environment, and values that start with a hyphen', async () => {
+  const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
+  const words = ['events', 'run', '--session=-s 1', '--deadline', '1h', '--no-beta', '--tool=-a=b']
+  expect(printed).toEqual(words)
+})
 
-  test('Q42: the resume command redacts credentials in headers, and a message asks the user to fill them in', async () => {
-    const secrets = ['-H', 'X-Api-Key: canary-123456', '-H', 'X-Trace: Bearer canary-654321']
-    const { printed, err } = await stop(['x', '-s', 's1', ...secrets])
-    const headers = ['--header', 'X-Api-Key: [redacted]', '--header', 'X-Trace: [redacted]']
-    expect(printed.slice(-4)).toEqual(headers)
-    expect(err).toContain('fill in the [redacted] words')
-    expect(err).not.toContain('canary')
-    expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
-    const pasted = await createSessionService({}).run(['events', 'run', 'x', ...headers])
-    expect(pasted).toMatchObject(rejected(2, /X-Api-Key has the word \[redacted\] .* fill in the value/))
-    expect(pasted.requests).toEqual([])
-    const file = ['--header', 'X-Api-Key: @s.json']
-    expect((await stop(['x', '-s', 's1', ...file])).printed.slice(-2)).toEqual(file)
-  })
+test('Q42: the resume command redacts credentials in headers, and a message asks the user to fill them in', async () => {
+  const secrets = ['-H', 'X-Api-Key: canary-123456', '-H', 'X-Trace: Bearer canary-654321']
+  const { printed, err } = await stop(['x', '-s', 's1', ...secrets])
+  const headers = ['--header', 'X-Api-Key: [redacted]', '--header', 'X-Trace: [redacted]']
+  expect(printed.slice(-4)).toEqual(headers)
+  expect(err).toContain('fill in the [redacted] words')
+  expect(err).not.toContain('canary')
+  expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
+  const pasted = await createSessionService({}).run(['events', 'run', 'x', ...headers])
+  expect(pasted).toMatchObject(rejected(2, /X-Api-Key has the word \[redacted\] .* fill in the value/))
+  expect(pasted.requests).toEqual([])
+  const file = ['--header', 'X-Api-Key: @s.json']
+  expect((await stop(['x', '-s', 's1', ...file])).printed.slice(-2)).toEqual(file)
+})
 
-  test('Y159: events run prints and reports the confirm command and the resume command if tool uses wait', async () => {
-    const agent = openAgent({ rounds: [[bash('t1')]] })
-    const resume = 'events run -s s1 --no-stdin --last --report r.json --after e1'.split(' ')
-    const { code, err } = await agent.run(['events', 'run', 'x', '--last', '--report', 'r.json'])
-    expect(code).toBe(12)
-    const confirm = ['answer with: parley events confirm -s s1 t1 --allow', 'or with --deny']
-    const lines = ['s1 waits for an answer', 't1: bash {"command":"ls"}', ...confirm]
-    expect(err).toBe(`parley: ${[...lines, 'to resume:', `parley ${resume.join(' ')}`].join('\n  ')}\n`)
-    const message = lines.join('; ').replace('answer; ', 'answer: ')
-    expect(agent.lines('r.json')[0]).toMatchObject({ resume, message })
-  })
+test('Y159: events run prints and reports the confirm command and the resume command if tool uses wait', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]] })
+  const resume = 'events run -s s1 --no-stdin --last --report r.json --after e1'.split(' ')
+  const { code, err } = await agent.run(['events', 'run', 'x', '--last', '--report', 'r.json'])
+  expect(code).toBe(12)
+  const confirm = ['answer with: parley events confirm -s s1 t1 --allow', 'or with --deny']
+  const lines = ['s1 waits for an answer', 't1: bash {"command":"ls"}', ...confirm]
+  expect(err).toBe(`parley: ${[...lines, 'to resume:', `parley ${resume.join(' ')}`].join('\n  ')}\n`)
+  const message = lines.join('; ').replace('answer; ', 'answer: ')
+  expect(agent.lines('r.json')[0]).toMatchObject({ resume, message })
+})
 
-  test.each<[string, string[], RunOptions, boolean]>([
-    ['has --no-stdin if stdin and stderr are no terminals', ['-'], {}, true],
-    ['lacks --no-stdin on a terminal, although the task came from a pipe', ['-'], { tty: ['stderr'] }, false],
-    ['has --no-stdin on a terminal if it was given', ['go', '--no-stdin'], { tty: ['stderr'] }, true],
-  ])('the resume command of events run %s', async (_, words, options, hasFlag) => {
-    const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
-    const { code, err } = await agent.runTask(words, { stdin: 'do it', ...options })
-    expect({ code, hasFlag: readPrintedCommand(err).includes('--no-stdin') }).toEqual({ code: 12, hasFlag })
-  })
+test.each<[string, string[], RunOptions, boolean]>([
+  ['has --no-stdin if stdin and stderr are no terminals', ['-'], {}, true],
+  ['lacks --no-stdin on a terminal, although the task came from a pipe', ['-'], { tty: ['stderr'] }, false],
+  ['has --no-stdin on a terminal if it was given', ['go', '--no-stdin'], { tty: ['stderr'] }, true],
+])('the resume command of events run %s', async (_, words, options, hasFlag) => {
+  const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
+  const { code, err } = await agent.runTask(words, { stdin: 'do it', ...options })
+  expect({ code, hasFlag: readPrintedCommand(err).includes('--no-stdin') }).toEqual({ code: 12, hasFlag })
 })
 
 test('Q44: the confirm command that events follow prints has the flags with which events follow reaches the service', async () => {
@@ -156,28 +154,26 @@ test('after a signal, the JSON message of events run separates an unanswered --t
   )
 })
 
-describe('Y230: repetition of an interrupted run', () => {
-  /** Sends a signal at this moment, and returns `retry` of its message and the exit code. */
-  async function signal(when: 'at work' | 'at the end', words: string[], rounds: Event[][]) {
-    const agent = openAgent({ rounds })
-    let printed = ''
-    const { options, sendSignal } = createSignalOptions(() => {
-      if (when === 'at work') printed ||= sendSignal()
-    })
-    const { code } = await agent.run(['events', 'run', '-s', 's1', '--errors', 'json', ...words], options)
-    const { retry, safeToRetry } = JSON.parse(printed || sendSignal()).error
-    expect(safeToRetry).toBe(retry === 'later')
-    return [retry, code]
-  }
-
-  const audit = ['--audit', 'a.ndjson']
-  test.each<[string, string[], Event[][], string, number]>([
-    ['without --audit does not resume the earlier run', ['go'], [[bash('t1')]], 'never', 12],
-    ['with --audit resumes the earlier run until it ends', ['go', ...audit], [[bash('t1')]], 'later', 12],
-    ['with --audit resumes the earlier run until its task is done', ['go', ...audit], [], 'later', 0],
-  ])('after a signal, a rerun of events run %s', async (_, words, rounds, retry, code) => {
-    expect((await signal('at work', words, rounds))[0]).toBe(retry)
-    // After the end, the signal prints the failure of the run, and a rerun of a finished task sends the task again.
-    expect(await signal('at the end', words, rounds)).toEqual([code === 0 ? 'never' : retry, code])
+/** Sends a signal at this moment, and returns `retry` of its message and the exit code. */
+async function signal(when: 'at work' | 'at the end', words: string[], rounds: Event[][]) {
+  const agent = openAgent({ rounds })
+  let printed = ''
+  const { options, sendSignal } = createSignalOptions(() => {
+    if (when === 'at work') printed ||= sendSignal()
   })
+  const { code } = await agent.run(['events', 'run', '-s', 's1', '--errors', 'json', ...words], options)
+  const { retry, safeToRetry } = JSON.parse(printed || sendSignal()).error
+  expect(safeToRetry).toBe(retry === 'later')
+  return [retry, code]
+}
+
+const audit = ['--audit', 'a.ndjson']
+test.each<[string, string[], Event[][], string, number]>([
+  ['without --audit does not resume the earlier run', ['go'], [[bash('t1')]], 'never', 12],
+  ['with --audit resumes the earlier run until it ends', ['go', ...audit], [[bash('t1')]], 'later', 12],
+  ['with --audit resumes the earlier run until its task is done', ['go', ...audit], [], 'later', 0],
+])('Y230: after a signal, a rerun of events run %s', async (_, words, rounds, retry, code) => {
+  expect((await signal('at work', words, rounds))[0]).toBe(retry)
+  // After the end, the signal prints the failure of the run, and a rerun of a finished task sends the task again.
+  expect(await signal('at the end', words, rounds)).toEqual([code === 0 ? 'never' : retry, code])
 })

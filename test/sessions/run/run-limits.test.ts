@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createSteadyClock } from '../../harness/clock.ts'
 import { createFastClock, type RunOptions, readError, run } from '../../harness/run.ts'
 import {
@@ -74,184 +74,182 @@ function open(work: ScriptEvents, { posts = [], isQueued = false, ...script }: S
 
 const firstInterrupt = (rule: PostRule): PostRule => ({ type: 'user.interrupt', nth: 1, ...rule })
 
-describe('events run that reaches a limit', () => {
-  test('events run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
-    const service = open([soFar, request(50), request(60)], {
-      posts: [firstInterrupt({ next: [says('a late word'), endTurn] })],
-    })
-    const { code, out, err } = await service.runTask()
-    expect([code, service.countInterrupts(), out]).toEqual([15, 1, expect.stringContaining('a late word\n')])
-    expect(err.match(/the run used 110 tokens, and --max-total-tokens is 100/g)).toHaveLength(1)
-    const resume = ['-s', 's1', '--no-stdin', '--report', 'report.json', '--max-total-tokens', '100']
-    expect(err).toContain(`parley events run 'Go on' ${resume.join(' ')}\n`)
-    expect(service.report()).toMatchObject({
-      exit: 15,
-      kind: 'stopped',
-      sent: 'yes',
-      retry: 'never',
-      resume: ['events', 'run', 'Go on', ...resume],
-      usage: { inputTokens: 110, outputTokens: null, totalTokens: 110 },
-      cost: null,
-      sessionUsage: null,
-      sessionCost: null,
-    })
+test('events run over --max-total-tokens interrupts the session once, prints the later events, and exits with 15', async () => {
+  const service = open([soFar, request(50), request(60)], {
+    posts: [firstInterrupt({ next: [says('a late word'), endTurn] })],
   })
-
-  test('events run writes an interrupt to the audit file before it posts the interrupt', async () => {
-    let before: Record<string, unknown> | undefined
-    const readAudit = () => {
-      before = service.lines('a.ndjson').at(-1)
-    }
-    const posts = [firstInterrupt({ act: readAudit, next: [endTurn] })]
-    const service: ReturnType<typeof open> = open([request(200)], { posts })
-    expect((await service.runTask(audited)).code).toBe(15)
-    expect(before).toMatchObject({ session: 's1', toolUse: null, event: 'interrupt' })
-    expect(service.listAuditEvents().filter((event) => event === 'interrupt')).toHaveLength(1)
+  const { code, out, err } = await service.runTask()
+  expect([code, service.countInterrupts(), out]).toEqual([15, 1, expect.stringContaining('a late word\n')])
+  expect(err.match(/the run used 110 tokens, and --max-total-tokens is 100/g)).toHaveLength(1)
+  const resume = ['-s', 's1', '--no-stdin', '--report', 'report.json', '--max-total-tokens', '100']
+  expect(err).toContain(`parley events run 'Go on' ${resume.join(' ')}\n`)
+  expect(service.report()).toMatchObject({
+    exit: 15,
+    kind: 'stopped',
+    sent: 'yes',
+    retry: 'never',
+    resume: ['events', 'run', 'Go on', ...resume],
+    usage: { inputTokens: 110, outputTokens: null, totalTokens: 110 },
+    cost: null,
+    sessionUsage: null,
+    sessionCost: null,
   })
-
-  const working = [request(200)]
-  const waiting = [custom('t1'), used(200), waitsFor('t1')]
-  const notAccepted = /still waits for an answer to t1, because the service/
-  test.each<[string, ScriptEvents, PostRule, number, RegExp]>([
-    ['a lost response in a working session', working, { fault: 'reset' }, 1, /--max-total-tokens is 100;/],
-    ['a 429 in a working session', working, { fault: { status: 429 } }, 2, /--max-total-tokens is 100\n/],
-    ['a lost response in a waiting session', waiting, { fault: 'reset' }, 1, /not known whether it arrived/],
-    ['a 400 in a waiting session', waiting, { fault: { status: 400 } }, 1, notAccepted],
-    ['no idle event in a waiting session', waiting, { next: [] }, 1, /--max-total-tokens is 100\n/],
-  ])(
-    'events run at its limit repeats its interrupt only after a 429, and exits with 15: %s',
-    async (...row) => {
-      const [, work, rule, count, text] = row
-      const service = open(work, { posts: [firstInterrupt(rule)] })
-      const { code, err } = await service.runTask()
-      expect([code, service.countInterrupts()]).toEqual([15, count])
-      expect(err).toMatch(text)
-    },
-  )
-
-  const limited = { status: 429, headers: { 'retry-after': '20' } }
-
-  test('events run prints the answer and does not repeat its interrupt if the turn ends during the wait of Retry-After', async () => {
-    const work = [soFar, request(200), shown(endTurn, { after: 5_000 })]
-    const service = open(work, { posts: [firstInterrupt({ fault: limited })] })
-    const { code, out, err } = await service.runTask([...audited, '--last'])
-    expect([code, out, service.countInterrupts()]).toEqual([0, 'so far\n', 1])
-    expect(err).toContain('--max-total-tokens is 100; the agent has already finished\n')
-    // The recorded refusal lets a later run interrupt its own turn.
-    expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
-  })
-
-  test('events run exits with 15 at once if its interrupt is refused, and a rerun interrupts again', async () => {
-    const service = open([request(200)], {
-      posts: [firstInterrupt({ fault: { status: 400 } })],
-      streams: [{ nth: 1 }, { act: () => setImmediate(() => service.add(request(200))) }],
-    })
-    const { code, err } = await service.runTask(audited)
-    expect(code).toBe(15)
-    expect(err).toContain('the session continues, because the service did not accept the interrupt')
-    expect(err).not.toContain('broke off')
-    expect(service.requests.at(-1)?.at).toBeLessThan(10_000)
-    const again = await service.run(['events', 'run', '--no-stdin', ...audited])
-    expect([again.code, service.countInterrupts()], again.err).toEqual([15, 2])
-  })
-
-  test.each<[string, ScriptEvents, isQueued: boolean, number, string, number]>([
-    ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 'so far\n', 0],
-    ['the session works again', [used(200), endTurn, running, request(50), used(200)], true, 15, '', 1],
-  ])(
-    'events run warns about an exceeded limit even with -q, and interrupts only an agent that still works: %s',
-    async (_, work, isQueued, ...expected) => {
-      const service = open(work, { isQueued })
-      const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
-      expect([code, out, service.countInterrupts()]).toEqual(expected)
-      const end = code === 0 ? '; the agent has already finished' : ''
-      expect(err).toContain(`the run used 200 tokens, and --max-total-tokens is 100${end}`)
-    },
-  )
-
-  test('events run over its limit starts no --tool command, but saves the result of a running one (needs sh)', async () => {
-    const ids = ['c1', 'c2', 'c3']
-    const isBegun = () => existsSync(join(service.cwd, 'c2'))
-    const service: ReturnType<typeof open> = open([...ids.map((id) => custom(id)), waitsFor(...ids)], {
-      // This clock advances while the command runs, so that the run queries the session meanwhile.
-      timers: createFastClock(),
-      session: () => ({ usage: usage(1, isBegun() ? 900 : 1) }),
-      posts: [
-        firstInterrupt({ act: () => writeFileSync(join(service.cwd, 'interrupted'), ''), next: [endTurn] }),
-      ],
-    })
-    const isFirst = '[ "$PARLEY_TOOL_USE_ID" = c1 ]'
-    const command = `touch "$PARLEY_TOOL_USE_ID"; ${isFirst} || until [ -e interrupted ]; do sleep 0.05; done; echo done`
-    const flags = ['--max-cost', '1', '--audit', 'a.ndjson', '--tool', `count=${command}`]
-    expect([(await service.runTask(flags)).code, service.countInterrupts()]).toEqual([15, 1])
-    const results = service.events.filter(({ type }) => type === 'user.custom_tool_result')
-    expect(results.map(({ custom_tool_use_id: id }) => id)).toEqual(['c1'])
-    expect(service.listSteps('c2')).toEqual(['decision', 'start', 'end'])
-    expect(service.listSteps('c3')).toEqual(['decision'])
-  })
-
-  test('events run starts no --tool command if a limit is reached while it reads a list before the command', async () => {
-    const service: ReturnType<typeof open> = open([custom('c1'), custom('c2'), waitsFor('c1', 'c2')], {
-      // The first result takes so long that the run reads a list before the second command.
-      latencyMs: 1_500,
-      lists: [{ when: () => service.posts.length === 2, act: () => service.add(used(200)) }],
-    })
-    await service.runTask([...limit, '--tool', 'count=touch "$PARLEY_TOOL_USE_ID"'])
-    expect(['c1', 'c2'].map((id) => existsSync(join(service.cwd, id)))).toEqual([true, false])
-  })
-
-  test('at a limit, events run ends a --tool command 30 s after the interrupt, even if --tool-timeout is longer', async () => {
-    // The default clock stops while a command runs, so the 30 s would never pass.
-    const timers = createSteadyClock(50)
-    let interruptedAt = Infinity
-    const act = () => {
-      interruptedAt = timers.now()
-    }
-    const service: ReturnType<typeof open> = open([custom('t1'), waitsFor('t1')], {
-      timers,
-      posts: [firstInterrupt({ act })],
-      session: () => ({ id: 's1', status: 'idle', usage: usage(service.posts.length * 1000) }),
-    })
-    await service.runTask([...limit, '--tool', 'count=sleep 300', '--tool-timeout', '1h'])
-    expect(service.posts.at(-1)).toEqual([interrupt])
-    expect((timers.now() - interruptedAt) / 1000).toBeLessThan(60)
-  })
-
-  test('events run does not repeat a refused reply after a limit is reached (needs sh)', async () => {
-    const type = 'user.custom_tool_result'
-    const service: ReturnType<typeof open> = open([custom('c1'), waitsFor('c1')], {
-      posts: [{ type, fault: limited, act: () => service.add(used(200)) }],
-    })
-    const { code } = await service.runTask([...audited, '--tool', 'count=echo done'])
-    expect([code, service.posts.filter(([event]) => event?.type === type).length]).toEqual([15, 1])
-    expect(service.listSteps('c1').slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
-  })
-
-  test.each([
-    ['during', 'to resume:', 'look-first'],
-    ['after', 'the session was sent an interrupt; to resume:', 'never'],
-  ] as const)(
-    'if a signal arrives %s the interrupt that events run sends at a limit, the resume command keeps the limit and `retry` is not "later"',
-    async (moment, words, expected) => {
-      let printed = ''
-      const signal = (now: string) => {
-        if (now === moment) printed ||= sendSignal()
-      }
-      const { options, sendSignal } = createSignalOptions((text) => {
-        if (text.includes('late')) signal('after')
-      })
-      const service = open([used(200)], {
-        posts: [firstInterrupt({ act: () => signal('during'), next: [says('late'), endTurn] })],
-      })
-      await service.runTask([...limit, '--errors', 'json'], options)
-      const { message, resume, retry } = JSON.parse(printed).error
-      expect(message).toContain(words)
-      expect(message).toContain('--max-total-tokens 100')
-      expect({ retry, resume }).toEqual({ retry: expected, resume: expect.arrayContaining(limit) })
-      expect(service.report()).toMatchObject({ kind: 'signal', retry, resume })
-    },
-  )
 })
+
+test('events run writes an interrupt to the audit file before it posts the interrupt', async () => {
+  let before: Record<string, unknown> | undefined
+  const readAudit = () => {
+    before = service.lines('a.ndjson').at(-1)
+  }
+  const posts = [firstInterrupt({ act: readAudit, next: [endTurn] })]
+  const service: ReturnType<typeof open> = open([request(200)], { posts })
+  expect((await service.runTask(audited)).code).toBe(15)
+  expect(before).toMatchObject({ session: 's1', toolUse: null, event: 'interrupt' })
+  expect(service.listAuditEvents().filter((event) => event === 'interrupt')).toHaveLength(1)
+})
+
+const working = [request(200)]
+const waiting = [custom('t1'), used(200), waitsFor('t1')]
+const notAccepted = /still waits for an answer to t1, because the service/
+test.each<[string, ScriptEvents, PostRule, number, RegExp]>([
+  ['a lost response in a working session', working, { fault: 'reset' }, 1, /--max-total-tokens is 100;/],
+  ['a 429 in a working session', working, { fault: { status: 429 } }, 2, /--max-total-tokens is 100\n/],
+  ['a lost response in a waiting session', waiting, { fault: 'reset' }, 1, /not known whether it arrived/],
+  ['a 400 in a waiting session', waiting, { fault: { status: 400 } }, 1, notAccepted],
+  ['no idle event in a waiting session', waiting, { next: [] }, 1, /--max-total-tokens is 100\n/],
+])(
+  'events run at its limit repeats its interrupt only after a 429, and exits with 15: %s',
+  async (...row) => {
+    const [, work, rule, count, text] = row
+    const service = open(work, { posts: [firstInterrupt(rule)] })
+    const { code, err } = await service.runTask()
+    expect([code, service.countInterrupts()]).toEqual([15, count])
+    expect(err).toMatch(text)
+  },
+)
+
+const limited = { status: 429, headers: { 'retry-after': '20' } }
+
+test('events run prints the answer and does not repeat its interrupt if the turn ends during the wait of Retry-After', async () => {
+  const work = [soFar, request(200), shown(endTurn, { after: 5_000 })]
+  const service = open(work, { posts: [firstInterrupt({ fault: limited })] })
+  const { code, out, err } = await service.runTask([...audited, '--last'])
+  expect([code, out, service.countInterrupts()]).toEqual([0, 'so far\n', 1])
+  expect(err).toContain('--max-total-tokens is 100; the agent has already finished\n')
+  // The recorded refusal lets a later run interrupt its own turn.
+  expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
+})
+
+test('events run exits with 15 at once if its interrupt is refused, and a rerun interrupts again', async () => {
+  const service = open([request(200)], {
+    posts: [firstInterrupt({ fault: { status: 400 } })],
+    streams: [{ nth: 1 }, { act: () => setImmediate(() => service.add(request(200))) }],
+  })
+  const { code, err } = await service.runTask(audited)
+  expect(code).toBe(15)
+  expect(err).toContain('the session continues, because the service did not accept the interrupt')
+  expect(err).not.toContain('broke off')
+  expect(service.requests.at(-1)?.at).toBeLessThan(10_000)
+  const again = await service.run(['events', 'run', '--no-stdin', ...audited])
+  expect([again.code, service.countInterrupts()], again.err).toEqual([15, 2])
+})
+
+test.each<[string, ScriptEvents, isQueued: boolean, number, string, number]>([
+  ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 'so far\n', 0],
+  ['the session works again', [used(200), endTurn, running, request(50), used(200)], true, 15, '', 1],
+])(
+  'events run warns about an exceeded limit even with -q, and interrupts only an agent that still works: %s',
+  async (_, work, isQueued, ...expected) => {
+    const service = open(work, { isQueued })
+    const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
+    expect([code, out, service.countInterrupts()]).toEqual(expected)
+    const end = code === 0 ? '; the agent has already finished' : ''
+    expect(err).toContain(`the run used 200 tokens, and --max-total-tokens is 100${end}`)
+  },
+)
+
+test('events run over its limit starts no --tool command, but saves the result of a running one (needs sh)', async () => {
+  const ids = ['c1', 'c2', 'c3']
+  const isBegun = () => existsSync(join(service.cwd, 'c2'))
+  const service: ReturnType<typeof open> = open([...ids.map((id) => custom(id)), waitsFor(...ids)], {
+    // This clock advances while the command runs, so that the run queries the session meanwhile.
+    timers: createFastClock(),
+    session: () => ({ usage: usage(1, isBegun() ? 900 : 1) }),
+    posts: [
+      firstInterrupt({ act: () => writeFileSync(join(service.cwd, 'interrupted'), ''), next: [endTurn] }),
+    ],
+  })
+  const isFirst = '[ "$PARLEY_TOOL_USE_ID" = c1 ]'
+  const command = `touch "$PARLEY_TOOL_USE_ID"; ${isFirst} || until [ -e interrupted ]; do sleep 0.05; done; echo done`
+  const flags = ['--max-cost', '1', '--audit', 'a.ndjson', '--tool', `count=${command}`]
+  expect([(await service.runTask(flags)).code, service.countInterrupts()]).toEqual([15, 1])
+  const results = service.events.filter(({ type }) => type === 'user.custom_tool_result')
+  expect(results.map(({ custom_tool_use_id: id }) => id)).toEqual(['c1'])
+  expect(service.listSteps('c2')).toEqual(['decision', 'start', 'end'])
+  expect(service.listSteps('c3')).toEqual(['decision'])
+})
+
+test('events run starts no --tool command if a limit is reached while it reads a list before the command', async () => {
+  const service: ReturnType<typeof open> = open([custom('c1'), custom('c2'), waitsFor('c1', 'c2')], {
+    // The first result takes so long that the run reads a list before the second command.
+    latencyMs: 1_500,
+    lists: [{ when: () => service.posts.length === 2, act: () => service.add(used(200)) }],
+  })
+  await service.runTask([...limit, '--tool', 'count=touch "$PARLEY_TOOL_USE_ID"'])
+  expect(['c1', 'c2'].map((id) => existsSync(join(service.cwd, id)))).toEqual([true, false])
+})
+
+test('at a limit, events run ends a --tool command 30 s after the interrupt, even if --tool-timeout is longer', async () => {
+  // The default clock stops while a command runs, so the 30 s would never pass.
+  const timers = createSteadyClock(50)
+  let interruptedAt = Infinity
+  const act = () => {
+    interruptedAt = timers.now()
+  }
+  const service: ReturnType<typeof open> = open([custom('t1'), waitsFor('t1')], {
+    timers,
+    posts: [firstInterrupt({ act })],
+    session: () => ({ id: 's1', status: 'idle', usage: usage(service.posts.length * 1000) }),
+  })
+  await service.runTask([...limit, '--tool', 'count=sleep 300', '--tool-timeout', '1h'])
+  expect(service.posts.at(-1)).toEqual([interrupt])
+  expect((timers.now() - interruptedAt) / 1000).toBeLessThan(60)
+})
+
+test('events run does not repeat a refused reply after a limit is reached (needs sh)', async () => {
+  const type = 'user.custom_tool_result'
+  const service: ReturnType<typeof open> = open([custom('c1'), waitsFor('c1')], {
+    posts: [{ type, fault: limited, act: () => service.add(used(200)) }],
+  })
+  const { code } = await service.runTask([...audited, '--tool', 'count=echo done'])
+  expect([code, service.posts.filter(([event]) => event?.type === type).length]).toEqual([15, 1])
+  expect(service.listSteps('c1').slice(0, 5)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+})
+
+test.each([
+  ['during', 'to resume:', 'look-first'],
+  ['after', 'the session was sent an interrupt; to resume:', 'never'],
+] as const)(
+  'if a signal arrives %s the interrupt that events run sends at a limit, the resume command keeps the limit and `retry` is not "later"',
+  async (moment, words, expected) => {
+    let printed = ''
+    const signal = (now: string) => {
+      if (now === moment) printed ||= sendSignal()
+    }
+    const { options, sendSignal } = createSignalOptions((text) => {
+      if (text.includes('late')) signal('after')
+    })
+    const service = open([used(200)], {
+      posts: [firstInterrupt({ act: () => signal('during'), next: [says('late'), endTurn] })],
+    })
+    await service.runTask([...limit, '--errors', 'json'], options)
+    const { message, resume, retry } = JSON.parse(printed).error
+    expect(message).toContain(words)
+    expect(message).toContain('--max-total-tokens 100')
+    expect({ retry, resume }).toEqual({ retry: expected, resume: expect.arrayContaining(limit) })
+    expect(service.report()).toMatchObject({ kind: 'signal', retry, resume })
+  },
+)
 
 test('after its interrupt, events run finds the idle event in the list although the stream stays silent', async () => {
   const service = open([soFar, request(200)], {

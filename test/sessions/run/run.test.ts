@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
@@ -96,183 +96,175 @@ test('events run without a terminal leaves a tool use open, exits with 12 and pr
   expect(decisionsOf(agent)).toEqual(['t1 ask default', 't2 allow rule'])
 })
 
-describe('prompts of events run', () => {
-  test('events run on a terminal prints why it does not prompt if the task comes from a pipe', async () => {
-    const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
-    const world: RunOptions = { stdin: 'do it', tty: ['stderr'], env: { NO_COLOR: '1' } }
-    const { code, err } = await agent.runTask(['-'], world)
-    expect(code).toBe(12)
-    expect(err).toContain(
-      '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n· bash stays open\n',
-    )
-  })
+test('events run on a terminal prints why it does not prompt if the task comes from a pipe', async () => {
+  const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
+  const world: RunOptions = { stdin: 'do it', tty: ['stderr'], env: { NO_COLOR: '1' } }
+  const { code, err } = await agent.runTask(['-'], world)
+  expect(code).toBe(12)
+  expect(err).toContain(
+    '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n· bash stays open\n',
+  )
+})
 
-  test('events run exits with 15 and names the waiting tool uses if its deadline passes at a question', async () => {
-    const agent = openAgent({ rounds: [[uses('t1'), uses('t2')]], policy: askAll })
-    const words = ['do it', '--deadline', '100', '--errors', 'json']
-    const { code, err } = await agent.runTask(words, atTerminal(typeAndWait('y\n')))
-    const { error } = JSON.parse(err.split('\n').at(-2) ?? '')
-    expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 0 })
-    expect(error).toMatchObject({ deadline: true, retry: 'later', pending: ['t1', 't2'] })
-    expect(error.message).toContain(
-      'your answer to 1 of 2 tool uses was not sent; s1 waits for an answer to 2',
-    )
-  })
+test('events run exits with 15 and names the waiting tool uses if its deadline passes at a question', async () => {
+  const agent = openAgent({ rounds: [[uses('t1'), uses('t2')]], policy: askAll })
+  const words = ['do it', '--deadline', '100', '--errors', 'json']
+  const { code, err } = await agent.runTask(words, atTerminal(typeAndWait('y\n')))
+  const { error } = JSON.parse(err.split('\n').at(-2) ?? '')
+  expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 0 })
+  expect(error).toMatchObject({ deadline: true, retry: 'later', pending: ['t1', 't2'] })
+  expect(error.message).toContain('your answer to 1 of 2 tool uses was not sent; s1 waits for an answer to 2')
+})
 
-  describe('an answer that the service has not accepted', () => {
-    /** Answers y to the first of two questions. `act` gets the number of each later list, before its response. */
-    async function answerFirst(
-      { act, ...script }: { act?: (count: number) => Exchange | undefined; outcome?: () => Outcome },
-      options?: RunOptions,
-    ) {
-      const timers = createIdleClock()
-      const agent = openAgent({ rounds: [[uses('t1'), uses('t2')]], policy: askAll, timers, ...script })
-      let lists = -1
-      async function* typed() {
-        lists = 0
-        yield 'y\n'
-        yield 's\n'
-      }
-      const exchange: Exchange = async (request) => {
-        if (lists < 0 || request.method === 'POST') return agent.exchange(request)
-        const other = act?.(++lists)
-        // A list over a second old is read again before the post.
-        await timers.wait(1_500)
-        return (other ?? agent.exchange)(request)
-      }
-      const ended = await agent.runTask(undefined, { ...atTerminal(typed()), exchange, ...options })
-      return { ...ended, posts: agent.posts, events: eventsOf(agent) }
+/** Answers y to the first of two questions. `act` gets the number of each later list, before its response. */
+async function answerFirst(
+  { act, ...script }: { act?: (count: number) => Exchange | undefined; outcome?: () => Outcome },
+  options?: RunOptions,
+) {
+  const timers = createIdleClock()
+  const agent = openAgent({ rounds: [[uses('t1'), uses('t2')]], policy: askAll, timers, ...script })
+  let lists = -1
+  async function* typed() {
+    lists = 0
+    yield 'y\n'
+    yield 's\n'
+  }
+  const exchange: Exchange = async (request) => {
+    if (lists < 0 || request.method === 'POST') return agent.exchange(request)
+    const other = act?.(++lists)
+    // A list over a second old is read again before the post.
+    await timers.wait(1_500)
+    return (other ?? agent.exchange)(request)
+  }
+  const ended = await agent.runTask(undefined, { ...atTerminal(typed()), exchange, ...options })
+  return { ...ended, posts: agent.posts, events: eventsOf(agent) }
+}
+const lost = 'your answer to 1 of 2 tool uses was not sent'
+
+test.each([
+  [1, []],
+  [2, ['decision', 'decision']],
+])(
+  'a signal at list %s after the answer reports the lost answer, and no decision is printed',
+  async (nth, audited) => {
+    const { onSignal, interrupt } = createInterrupt()
+    let said = ''
+    const act = (count: number) => {
+      if (count === nth) said = interrupt()
+      return undefined
     }
-    const lost = 'your answer to 1 of 2 tool uses was not sent'
+    const { posts, err, events } = await answerFirst({ act }, { onSignal })
+    expect([posts, events]).toEqual([0, audited])
+    expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
+    expect(err).not.toContain('allowed')
+  },
+)
 
-    test.each([
-      [1, []],
-      [2, ['decision', 'decision']],
-    ])(
-      'a signal at list %s after the answer reports the lost answer, and no decision is printed',
-      async (nth, audited) => {
-        const { onSignal, interrupt } = createInterrupt()
-        let said = ''
-        const act = (count: number) => {
-          if (count === nth) said = interrupt()
-          return undefined
-        }
-        const { posts, err, events } = await answerFirst({ act }, { onSignal })
-        expect([posts, events]).toEqual([0, audited])
-        expect(said).toContain(
-          `interrupted: the task was accepted; ${lost}; the session waits for an answer;`,
-        )
-        expect(err).not.toContain('allowed')
-      },
-    )
+test('a failure before the post reports the lost answer', async () => {
+  const { code, posts, err } = await answerFirst({ act: () => answering('', { status: 403 }) })
+  expect({ code, posts }).toEqual({ code: 3, posts: 0 })
+  expect(err).toMatch(new RegExp(`^parley: .*; ${lost}$`, 'm'))
+  expect(err).not.toContain('allowed')
+})
 
-    test('a failure before the post reports the lost answer', async () => {
-      const { code, posts, err } = await answerFirst({ act: () => answering('', { status: 403 }) })
-      expect({ code, posts }).toEqual({ code: 3, posts: 0 })
-      expect(err).toMatch(new RegExp(`^parley: .*; ${lost}$`, 'm'))
-      expect(err).not.toContain('allowed')
+test('a refused answer is not printed as a decision, and not reported as not sent', async () => {
+  const { code, posts, err } = await answerFirst({ outcome: () => 'refuses' })
+  expect({ code, posts }).toEqual({ code: 4, posts: 1 })
+  expect(err).toContain('the answer to t1 was refused')
+  expect(err).not.toMatch(/allowed|was not sent/)
+})
+
+test('if stderr is redirected, events run prints once why it cannot prompt, and how to be prompted', async () => {
+  const note = 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
+  const runWith = (words: string[]) =>
+    openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll }).runTask(words, {
+      stdinKind: 'terminal',
+      tty: ['stdout'],
     })
+  const redirected = await runWith(['go'])
+  expect(redirected.code).toBe(12)
+  expect(redirected.err.match(/^parley: stderr.*/gm)).toEqual([`parley: ${note}`])
+  expect((await runWith(['go', '--no-stdin'])).err).not.toContain('prompt')
+})
 
-    test('a refused answer is not printed as a decision, and not reported as not sent', async () => {
-      const { code, posts, err } = await answerFirst({ outcome: () => 'refuses' })
-      expect({ code, posts }).toEqual({ code: 4, posts: 1 })
-      expect(err).toContain('the answer to t1 was refused')
-      expect(err).not.toMatch(/allowed|was not sent/)
-    })
-  })
+test('events run prints that --tool does not answer a tool use that needs an approval', async () => {
+  const agent = openAgent({ rounds: [[uses('t1', 'ls'), custom('c1')]], policy: askAll })
+  const { code, err } = await agent.runTask(['go', '--tool', 'bash=cat', '--tool', 'count=cat'])
+  expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [['c1', undefined]] })
+  const note = "does not answer t1, which needs an approval: use --policy or 'parley events confirm'"
+  expect(err.match(/^parley: --tool .*/gm)).toEqual([`parley: --tool bash ${note}`])
+})
 
-  test('if stderr is redirected, events run prints once why it cannot prompt, and how to be prompted', async () => {
-    const note = 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
-    const runWith = (words: string[]) =>
-      openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll }).runTask(words, {
-        stdinKind: 'terminal',
-        tty: ['stdout'],
-      })
-    const redirected = await runWith(['go'])
-    expect(redirected.code).toBe(12)
-    expect(redirected.err.match(/^parley: stderr.*/gm)).toEqual([`parley: ${note}`])
-    expect((await runWith(['go', '--no-stdin'])).err).not.toContain('prompt')
-  })
+test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
+  const rounds = [[uses('t1', 'ls'), uses('t2')], [uses('t3', 'pwd')]]
+  const agent = openAgent({ rounds, policy: { rules: [allowStatus] } })
+  const person = atTerminal('y\nn because\n', ['stdout', 'stderr'])
+  const { code, out, err } = await agent.runTask(undefined, person)
+  expect(code).toBe(14)
+  expect(repliesTo(agent)).toEqual([
+    ['t1', 'allow'],
+    ['t2', 'allow'],
+    ['t3', 'deny'],
+  ])
+  expect(agent.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
+  expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
+  expect(err).toContain('✗ bash denied: because\n')
+  expect(out).toContain('\n· agent.tool_result ok\n')
+})
 
-  test('events run prints that --tool does not answer a tool use that needs an approval', async () => {
-    const agent = openAgent({ rounds: [[uses('t1', 'ls'), custom('c1')]], policy: askAll })
-    const { code, err } = await agent.runTask(['go', '--tool', 'bash=cat', '--tool', 'count=cat'])
-    expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [['c1', undefined]] })
-    const note = "does not answer t1, which needs an approval: use --policy or 'parley events confirm'"
-    expect(err.match(/^parley: --tool .*/gm)).toEqual([`parley: --tool bash ${note}`])
-  })
+test('events run on a coloured terminal prints a decision that fits on one line without a line break', async () => {
+  const agent = openAgent({ rounds: [[uses('t1', 'ls')]], policy: askAll })
+  const person = atTerminal('n because it is not needed\n')
+  const { err } = await agent.runTask(undefined, { ...person, columns: 44, env: { FORCE_COLOR: '1' } })
+  expect(err).toContain('✗\x1b[39m bash denied: because it is not needed\n')
+})
 
-  test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
-    const rounds = [[uses('t1', 'ls'), uses('t2')], [uses('t3', 'pwd')]]
-    const agent = openAgent({ rounds, policy: { rules: [allowStatus] } })
-    const person = atTerminal('y\nn because\n', ['stdout', 'stderr'])
-    const { code, out, err } = await agent.runTask(undefined, person)
-    expect(code).toBe(14)
-    expect(repliesTo(agent)).toEqual([
-      ['t1', 'allow'],
-      ['t2', 'allow'],
-      ['t3', 'deny'],
-    ])
-    expect(agent.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
-    expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
-    expect(err).toContain('✗ bash denied: because\n')
-    expect(out).toContain('\n· agent.tool_result ok\n')
-  })
+test('the key a at a prompt allows each equal call for the rest of the run, but no different call', async () => {
+  const others = [uses('t3', 'ls'), uses('t4', 'ls -a'), uses('t5', 'ls', { name: 'sh' })]
+  const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'ls')], others], policy: askAll })
+  const { code, err } = await agent.runTask(undefined, atTerminal('a\nn\nn not this\n'))
+  expect(code).toBe(14)
+  const questions = [' allow bash (t1)? [', ' allow bash (t4)? [', ' allow sh (t5)? [']
+  expect(err.match(/ allow .*\? \[/g)).toEqual(questions)
+  expect(err).toContain(
+    '  y allow, n deny, n REASON deny with a reason, a allow this same call until this run ends, s',
+  )
+  expect(err).toContain('parley: t3 is allowed, because you chose to always allow this call\n')
+  expect(decisionsOf(agent)).toEqual([
+    't1 allow person',
+    't2 allow person',
+    't3 allow person',
+    't4 deny person',
+    't5 deny person',
+  ])
+  expect(repliesTo(agent).map(([, result]) => result)).toEqual(['allow', 'allow', 'allow', 'deny', 'deny'])
+})
 
-  test('events run on a coloured terminal prints a decision that fits on one line without a line break', async () => {
-    const agent = openAgent({ rounds: [[uses('t1', 'ls')]], policy: askAll })
-    const person = atTerminal('n because it is not needed\n')
-    const { err } = await agent.runTask(undefined, { ...person, columns: 44, env: { FORCE_COLOR: '1' } })
-    expect(err).toContain('✗\x1b[39m bash denied: because it is not needed\n')
-  })
+test('a deny rule denies a tool use without a prompt, even after a person pressed a (always allow)', async () => {
+  const rounds = [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]]
+  const agent = openAgent({ rounds, policy: { rules: [denyRm] } })
+  const { err } = await agent.runTask(undefined, atTerminal('a\na\n'))
+  expect(repliesTo(agent)).toEqual([
+    ['t1', 'allow'],
+    ['t2', 'deny'],
+  ])
+  expect(err).not.toContain('(t2)? ')
+})
 
-  test('the key a at a prompt allows each equal call for the rest of the run, but no different call', async () => {
-    const others = [uses('t3', 'ls'), uses('t4', 'ls -a'), uses('t5', 'ls', { name: 'sh' })]
-    const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'ls')], others], policy: askAll })
-    const { code, err } = await agent.runTask(undefined, atTerminal('a\nn\nn not this\n'))
-    expect(code).toBe(14)
-    const questions = [' allow bash (t1)? [', ' allow bash (t4)? [', ' allow sh (t5)? [']
-    expect(err.match(/ allow .*\? \[/g)).toEqual(questions)
-    expect(err).toContain(
-      '  y allow, n deny, n REASON deny with a reason, a allow this same call until this run ends, s',
-    )
-    expect(err).toContain('parley: t3 is allowed, because you chose to always allow this call\n')
-    expect(decisionsOf(agent)).toEqual([
-      't1 allow person',
-      't2 allow person',
-      't3 allow person',
-      't4 deny person',
-      't5 deny person',
-    ])
-    expect(repliesTo(agent).map(([, result]) => result)).toEqual(['allow', 'allow', 'allow', 'deny', 'deny'])
-  })
-
-  test('a deny rule denies a tool use without a prompt, even after a person pressed a (always allow)', async () => {
-    const rounds = [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]]
-    const agent = openAgent({ rounds, policy: { rules: [denyRm] } })
-    const { err } = await agent.runTask(undefined, atTerminal('a\na\n'))
-    expect(repliesTo(agent)).toEqual([
-      ['t1', 'allow'],
-      ['t2', 'deny'],
-    ])
-    expect(err).not.toContain('(t2)? ')
-  })
-
-  test('the key a at a prompt does not allow a tool use whose input contains a JSON key twice', async () => {
-    const agent = openAgent({ rounds: [[uses('t1', 'TWICE')]], policy: askAll })
-    async function* replace(body: AsyncIterable<Uint8Array>) {
-      for await (const bytes of body)
-        yield Buffer.from(String(bytes).replaceAll('"command":"TWICE"', '"command":"ls","command":"rm"'))
-    }
-    const exchange: Exchange = async (request) => {
-      const response = await agent.exchange(request)
-      return { ...response, body: replace(response.body) }
-    }
-    const { code, err } = await agent.runTask(undefined, { exchange, ...atTerminal('a\ns\n') })
-    expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [] })
-    expect(err).toContain('[y/n/s/q] ')
-    expect(err).toContain('· bash stays open\n')
-  })
+test('the key a at a prompt does not allow a tool use whose input contains a JSON key twice', async () => {
+  const agent = openAgent({ rounds: [[uses('t1', 'TWICE')]], policy: askAll })
+  async function* replace(body: AsyncIterable<Uint8Array>) {
+    for await (const bytes of body)
+      yield Buffer.from(String(bytes).replaceAll('"command":"TWICE"', '"command":"ls","command":"rm"'))
+  }
+  const exchange: Exchange = async (request) => {
+    const response = await agent.exchange(request)
+    return { ...response, body: replace(response.body) }
+  }
+  const { code, err } = await agent.runTask(undefined, { exchange, ...atTerminal('a\ns\n') })
+  expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [] })
+  expect(err).toContain('[y/n/s/q] ')
+  expect(err).toContain('· bash stays open\n')
 })
 
 test('V62: events run prints an events send command, not events confirm, if a client must execute the tool', async () => {
@@ -287,105 +279,103 @@ test('V62: events run prints an events send command, not events confirm, if a cl
   }
 })
 
-describe('--tool commands', () => {
-  test('a --tool command gets the input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
-    const agent = openAgent({ rounds: [[custom('c1', { name: 'deploy', input: { env: 'test' } })]], policy })
-    const words = ['do it', '--tool', 'deploy=cat; env | grep ^PARLEY_ | sort']
-    const { code } = await agent.runTask(words, { env: { PARLEY_THING: 'canary', OTHER: 'x' } })
+test('a --tool command gets the input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
+  const agent = openAgent({ rounds: [[custom('c1', { name: 'deploy', input: { env: 'test' } })]], policy })
+  const words = ['do it', '--tool', 'deploy=cat; env | grep ^PARLEY_ | sort']
+  const { code } = await agent.runTask(words, { env: { PARLEY_THING: 'canary', OTHER: 'x' } })
+  expect(code).toBe(0)
+  const text = '{"env":"test"}PARLEY_SESSION=s1\nPARLEY_TOOL_NAME=deploy\nPARLEY_TOOL_USE_ID=c1\n'
+  expect(agent.acceptedReplies.get('c1')).toEqual([
+    { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [{ type: 'text', text }] },
+  ])
+  expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
+  expect(agent.audit()[0]).toMatchObject({ decision: 'allow', by: 'tool' })
+})
+
+test.each([
+  ['fails', 'echo why >&2; exit 3', 'the command failed with exit code 3:\nwhy'],
+  ['prints invalid UTF-8', String.raw`printf '\377'`, 'the command printed text that is not UTF-8'],
+  ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
+])(
+  'Y60: events run sends the agent an error result if a --tool command %s (needs sh)',
+  async (_, command, text) => {
+    const agent = openAgent({ rounds: [[custom('c1')]], policy })
+    // The clock stops while the command runs, so the time limit of the command takes 50 real milliseconds.
+    const wait: Timers['wait'] = (milliseconds, signal) =>
+      milliseconds === 20_000 ? realTimers.wait(50, signal) : agent.timers.wait(milliseconds, signal)
+    const timers = command.startsWith('sleep') ? { ...agent.timers, wait } : agent.timers
+    const flags = ['--tool', `count=${command}`, '--tool-timeout', '20s']
+    const { code } = await agent.runTask(['do it', ...flags], { timers })
     expect(code).toBe(0)
-    const text = '{"env":"test"}PARLEY_SESSION=s1\nPARLEY_TOOL_NAME=deploy\nPARLEY_TOOL_USE_ID=c1\n'
-    expect(agent.acceptedReplies.get('c1')).toEqual([
-      { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [{ type: 'text', text }] },
-    ])
-    expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
-    expect(agent.audit()[0]).toMatchObject({ decision: 'allow', by: 'tool' })
-  })
+    expect(agent.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+  },
+)
 
-  test.each([
-    ['fails', 'echo why >&2; exit 3', 'the command failed with exit code 3:\nwhy'],
-    ['prints invalid UTF-8', String.raw`printf '\377'`, 'the command printed text that is not UTF-8'],
-    ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
-  ])(
-    'Y60: events run sends the agent an error result if a --tool command %s (needs sh)',
-    async (_, command, text) => {
-      const agent = openAgent({ rounds: [[custom('c1')]], policy })
-      // The clock stops while the command runs, so the time limit of the command takes 50 real milliseconds.
-      const wait: Timers['wait'] = (milliseconds, signal) =>
-        milliseconds === 20_000 ? realTimers.wait(50, signal) : agent.timers.wait(milliseconds, signal)
-      const timers = command.startsWith('sleep') ? { ...agent.timers, wait } : agent.timers
-      const flags = ['--tool', `count=${command}`, '--tool-timeout', '20s']
-      const { code } = await agent.runTask(['do it', ...flags], { timers })
-      expect(code).toBe(0)
-      expect(agent.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
+  const selfHosted = uses('t1', 'a', { evaluated_permission: undefined })
+  const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
+  const agent = openAgent({ rounds: [[selfHosted, uses('t2', 'b'), mcp, custom('c1')]], policy: askAll })
+  expect(await agent.runTask(['do it', '--tool', 'bash=echo hi'])).toMatchObject({ code: 12 })
+  expect([...agent.acceptedReplies]).toEqual([
+    ['t1', [{ type: 'user.tool_result', tool_use_id: 't1', content: [{ type: 'text', text: 'hi\n' }] }]],
+  ])
+})
+
+/** Runs a task whose deadline passes once the command has started. */
+async function stopInCommand(flags: string[], history: Event[] = []) {
+  const agent = openAgent({ history, rounds: [[custom('c1')]], policy: askAll })
+  const hasBegun = () => existsSync(join(agent.cwd, 'begun'))
+  const timers: Timers = {
+    ...agent.timers,
+    now: () => agent.timers.now() + (hasBegun() ? 100_001 : 0),
+    async wait(milliseconds, signal) {
+      // A negative wait means that the deadline has passed. It ends at once, not when the command ends.
+      if (milliseconds < 0) return realTimers.wait(0, signal)
+      const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
+      if (!isDeadline) return agent.timers.wait(milliseconds, signal)
+      while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
     },
-  )
-
-  test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
-    const selfHosted = uses('t1', 'a', { evaluated_permission: undefined })
-    const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
-    const agent = openAgent({ rounds: [[selfHosted, uses('t2', 'b'), mcp, custom('c1')]], policy: askAll })
-    expect(await agent.runTask(['do it', '--tool', 'bash=echo hi'])).toMatchObject({ code: 12 })
-    expect([...agent.acceptedReplies]).toEqual([
-      ['t1', [{ type: 'user.tool_result', tool_use_id: 't1', content: [{ type: 'text', text: 'hi\n' }] }]],
-    ])
-  })
-
-  /** Runs a task whose deadline passes once the command has started. */
-  async function stopInCommand(flags: string[], history: Event[] = []) {
-    const agent = openAgent({ history, rounds: [[custom('c1')]], policy: askAll })
-    const hasBegun = () => existsSync(join(agent.cwd, 'begun'))
-    const timers: Timers = {
-      ...agent.timers,
-      now: () => agent.timers.now() + (hasBegun() ? 100_001 : 0),
-      async wait(milliseconds, signal) {
-        // A negative wait means that the deadline has passed. It ends at once, not when the command ends.
-        if (milliseconds < 0) return realTimers.wait(0, signal)
-        const isDeadline = milliseconds > 50_000 && milliseconds <= 100_000
-        if (!isDeadline) return agent.timers.wait(milliseconds, signal)
-        while (!hasBegun() && !signal?.aborted) await realTimers.wait(1)
-      },
-    }
-    const words = ['--deadline', '100', '--errors', 'json', '--tool', 'count=touch begun; sleep 1000']
-    const { code, err } = await agent.run(['events', 'run', '-s', 's1', ...words, ...flags], { timers })
-    return { agent, code, error: JSON.parse(err).error }
   }
+  const words = ['--deadline', '100', '--errors', 'json', '--tool', 'count=touch begun; sleep 1000']
+  const { code, err } = await agent.run(['events', 'run', '-s', 's1', ...words, ...flags], { timers })
+  return { agent, code, error: JSON.parse(err).error }
+}
 
-  test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
-    const { agent, code, error } = await stopInCommand(['do it', '--audit', 'a.ndjson'])
-    expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'later' })
-    expect(eventsOf(agent)).toEqual(['decision', 'start'])
-    expect(error.hints[0]).toBe(
-      'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error',
-    )
-    expect(error.resume).toContain('--tool')
-  })
+test('Y63: events run stops a --tool command at the deadline, exits with 15 and sends no reply (needs sh)', async () => {
+  const { agent, code, error } = await stopInCommand(['do it', '--audit', 'a.ndjson'])
+  expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'later' })
+  expect(eventsOf(agent)).toEqual(['decision', 'start'])
+  expect(error.hints[0]).toBe(
+    'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error',
+  )
+  expect(error.resume).toContain('--tool')
+})
 
-  test('if the audit file disappears while a --tool command runs, the resume command does not start the command again (needs sh)', async () => {
-    const agent = openAgent({ rounds: [[custom('c1')]], policy: askAll })
-    const flags = ['--audit', 'a.ndjson', '--errors', 'json', '--tool', 'count=rm a.ndjson']
-    const { code, err } = await agent.runTask(['do it', ...flags])
-    const error = readError(err)
-    expect([code, error.resume]).toEqual([11, expect.not.arrayContaining(['--tool'])])
-    expect(error.message).toContain('it was removed while this run wrote it')
-    expect(error.hints[0]).toContain('the resume command does not start it again')
-  })
+test('if the audit file disappears while a --tool command runs, the resume command does not start the command again (needs sh)', async () => {
+  const agent = openAgent({ rounds: [[custom('c1')]], policy: askAll })
+  const flags = ['--audit', 'a.ndjson', '--errors', 'json', '--tool', 'count=rm a.ndjson']
+  const { code, err } = await agent.runTask(['do it', ...flags])
+  const error = readError(err)
+  expect([code, error.resume]).toEqual([11, expect.not.arrayContaining(['--tool'])])
+  expect(error.message).toContain('it was removed while this run wrote it')
+  expect(error.hints[0]).toContain('the resume command does not start it again')
+})
 
-  test('without --audit, the resume command of events run does not start an unfinished --tool command again (needs sh)', async () => {
-    const { agent, code, error } = await stopInCommand(['do it', '--tool-timeout', '5m'])
-    expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'never' })
-    expect(error.hints).toEqual([
-      'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command does not start it again; if it failed, answer with --custom-tool-error c1=TEXT',
-      's1 waits for an answer to a tool use',
-      'to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
-    ])
-    const words = 'events run -s s1 --no-stdin --deadline 100 --errors json --after e1'.split(' ')
-    expect(error).toMatchObject({ resume: words, pending: ['c1'] })
-  })
+test('without --audit, the resume command of events run does not start an unfinished --tool command again (needs sh)', async () => {
+  const { agent, code, error } = await stopInCommand(['do it', '--tool-timeout', '5m'])
+  expect({ code, posts: agent.posts, retry: error.retry }).toEqual({ code: 15, posts: 0, retry: 'never' })
+  expect(error.hints).toEqual([
+    'the command for count (c1) was started and did not finish, so its effect is unknown; the resume command does not start it again; if it failed, answer with --custom-tool-error c1=TEXT',
+    's1 waits for an answer to a tool use',
+    'to send a result: parley events send -s s1 --custom-tool-result c1=TEXT',
+  ])
+  const words = 'events run -s s1 --no-stdin --deadline 100 --errors json --after e1'.split(' ')
+  expect(error).toMatchObject({ resume: words, pending: ['c1'] })
+})
 
-  test('if the deadline stops a --tool command, events run without a task and without --audit reports "retry": "look-first" (needs sh)', async () => {
-    const { error } = await stopInCommand([], [userSays('go'), custom('c1'), waitsFor('c1')])
-    expect(error).toMatchObject({ retry: 'look-first', safeToRetry: false })
-  })
+test('if the deadline stops a --tool command, events run without a task and without --audit reports "retry": "look-first" (needs sh)', async () => {
+  const { error } = await stopInCommand([], [userSays('go'), custom('c1'), waitsFor('c1')])
+  expect(error).toMatchObject({ retry: 'look-first', safeToRetry: false })
 })
 
 const denied = (permission = 'ask') => uses('t1', 'rm x', { evaluated_permission: permission })
@@ -412,245 +402,239 @@ test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
   },
 )
 
-describe('Y90: id with two inputs', () => {
-  const twice = (more?: object) => [uses('t1', 'git status', more), uses('t1', 'rm -rf /', more)]
-  const selfHosted = { evaluated_permission: undefined }
-  const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
+const twice = (more?: object) => [uses('t1', 'git status', more), uses('t1', 'rm -rf /', more)]
+const selfHosted = { evaluated_permission: undefined }
+const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'allow' } }
 
-  test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
-    ['a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
-    ['a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
-    ['--tool allows', { rounds: [twice(selfHosted)], policy: askAll }, ['go', '--tool', 'bash=touch made']],
-    ['both precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
-  ])(
-    'events run does not answer a tool use whose id appears with two inputs, and exits with 12, even if %s',
-    async (_, script, words, world) => {
-      const agent = openAgent(script)
-      const { code, err } = await agent.runTask(words, world)
-      expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
-      const isMade = existsSync(join(agent.cwd, 'made'))
-      expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
-    },
-  )
+test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
+  ['a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
+  ['a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
+  ['--tool allows', { rounds: [twice(selfHosted)], policy: askAll }, ['go', '--tool', 'bash=touch made']],
+  ['both precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
+])(
+  'Y90: events run does not answer an id with two inputs, and exits with 12, even if %s',
+  async (_, script, words, world) => {
+    const agent = openAgent(script)
+    const { code, err } = await agent.runTask(words, world)
+    expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
+    const isMade = existsSync(join(agent.cwd, 'made'))
+    expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
+  },
+)
 
-  test('events run denies a tool use id with two inputs if a rule denies one input', async () => {
-    const agent = openAgent({ rounds: [twice()], policy })
-    expect((await agent.runTask()).code).toBe(14)
-    expect(repliesTo(agent)).toEqual([['t1', 'deny']])
-  })
+test('events run denies a tool use id with two inputs if a rule denies one input', async () => {
+  const agent = openAgent({ rounds: [twice()], policy })
+  expect((await agent.runTask()).code).toBe(14)
+  expect(repliesTo(agent)).toEqual([['t1', 'deny']])
 })
 
-describe('reply of unknown delivery', () => {
-  /** Creates an agent that waits for t1. The posted replies get these outcomes, in order. */
-  const open = (...outcomes: Outcome[]) =>
-    openAgent({ rounds: [[uses('t1')]], outcome: () => outcomes.shift() ?? 'takes', policy })
+/** Creates an agent that waits for t1. The posted replies get these outcomes, in order. */
+const open = (...outcomes: Outcome[]) =>
+  openAgent({ rounds: [[uses('t1')]], outcome: () => outcomes.shift() ?? 'takes', policy })
 
-  test('events run does not repeat a reply after an error in a 200, and exits with 10 unless the list shows the reply', async () => {
-    const error = 'rate_limit_error'
-    const accepting = open({ status: 200, error, isAccepted: true })
-    expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
-    expect(eventsOf(accepting)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
+test('events run does not repeat a reply after an error in a 200, and exits with 10 unless the list shows the reply', async () => {
+  const error = 'rate_limit_error'
+  const accepting = open({ status: 200, error, isAccepted: true })
+  expect([(await accepting.runTask()).code, accepting.posts]).toEqual([0, 1])
+  expect(eventsOf(accepting)).toEqual(['decision', 'sent', 'unknown', 'accepted'])
 
-    const agent = open({ status: 200, error })
+  const agent = open({ status: 200, error })
+  const { code, err } = await agent.runTask()
+  expect(err).toContain('it is not known whether the answer to t1 arrived')
+  expect(err).toContain("check with 'parley events list -s s1' before you answer again\n")
+  expect([code, (await agent.runTask([])).code, agent.posts]).toEqual([10, 10, 1])
+})
+
+test('events run does not send a task again after an error in a 200, and a rerun exits with 10', async () => {
+  const taskOutcome = (): Outcome => ({ status: 200, error: 'rate_limit_error' })
+  const agent = openAgent({ rounds: [], taskOutcome })
+  const { code, err } = await agent.runTask()
+  expect(err).toContain('the task may have been accepted')
+  expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
+})
+
+test.each<[string, Outcome, string[], number]>([
+  ['two 429 responses', 'limits', [], 3],
+  ['--retries 0', 'limits', ['--retries', '0'], 1],
+  ['a 429 with x-should-retry: false', { status: 429, headers: { 'x-should-retry': 'false' } }, [], 1],
+  ['a 429 with a long Retry-After', { status: 429, headers: { 'retry-after': '61' } }, [], 1],
+  ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '1' } }, [], 3],
+])('events run retries a refused reply like a refused task: %s', async (_, outcome, flags, posts) => {
+  const expected = { code: 6, posts }
+  const replying = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
+  const { code, err, requests } = await replying.runTask(['do it', ...flags, '--errors', 'json'])
+  expect({ code, posts: replying.posts }).toEqual(expected)
+  const error = readError(err)
+  const resume = expect.arrayContaining(['run', '-s', 's1'])
+  expect(error).toMatchObject({ retry: 'later', attempts: requests.length, pending: ['t1'], resume })
+  const sending = openAgent({ rounds: [], taskOutcome: () => outcome })
+  const { code: taskCode } = await sending.runTask(['do it', ...flags])
+  expect({ code: taskCode, posts: sending.tasks }).toEqual(expected)
+})
+
+test('events run succeeds if its reply is accepted after as many 429 responses as --retries permits', async () => {
+  const agent = open(...Array<Outcome>(5).fill('limits'))
+  const { code, err } = await agent.runTask(['do it', '--retries', '5'])
+  expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 6 })
+  expect(err).toMatch(/the answer to t1 was refused: .* 429.*; trying again in 0\.\d s\n/)
+})
+
+test.each<[number, number, Record<string, string>]>([
+  [400, 4, {}],
+  [429, 6, { 'retry-after': '0' }],
+])(
+  'Y54: if a reply gets a %i, events run exits with %i, and the next run sends the reply again',
+  async (status, exit, headers) => {
+    let outcome: Outcome = { status, headers }
+    const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
     const { code, err } = await agent.runTask()
-    expect(err).toContain('it is not known whether the answer to t1 arrived')
-    expect(err).toContain("check with 'parley events list -s s1' before you answer again\n")
-    expect([code, (await agent.runTask([])).code, agent.posts]).toEqual([10, 10, 1])
-  })
-
-  test('events run does not send a task again after an error in a 200, and a rerun exits with 10', async () => {
-    const taskOutcome = (): Outcome => ({ status: 200, error: 'rate_limit_error' })
-    const agent = openAgent({ rounds: [], taskOutcome })
-    const { code, err } = await agent.runTask()
-    expect(err).toContain('the task may have been accepted')
-    expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
-  })
-
-  test.each<[string, Outcome, string[], number]>([
-    ['two 429 responses', 'limits', [], 3],
-    ['--retries 0', 'limits', ['--retries', '0'], 1],
-    ['a 429 with x-should-retry: false', { status: 429, headers: { 'x-should-retry': 'false' } }, [], 1],
-    ['a 429 with a long Retry-After', { status: 429, headers: { 'retry-after': '61' } }, [], 1],
-    ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '1' } }, [], 3],
-  ])('events run retries a refused reply like a refused task: %s', async (_, outcome, flags, posts) => {
-    const expected = { code: 6, posts }
-    const replying = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
-    const { code, err, requests } = await replying.runTask(['do it', ...flags, '--errors', 'json'])
-    expect({ code, posts: replying.posts }).toEqual(expected)
-    const error = readError(err)
-    const resume = expect.arrayContaining(['run', '-s', 's1'])
-    expect(error).toMatchObject({ retry: 'later', attempts: requests.length, pending: ['t1'], resume })
-    const sending = openAgent({ rounds: [], taskOutcome: () => outcome })
-    const { code: taskCode } = await sending.runTask(['do it', ...flags])
-    expect({ code: taskCode, posts: sending.tasks }).toEqual(expected)
-  })
-
-  test('events run succeeds if its reply is accepted after as many 429 responses as --retries permits', async () => {
-    const agent = open(...Array<Outcome>(5).fill('limits'))
-    const { code, err } = await agent.runTask(['do it', '--retries', '5'])
-    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 6 })
-    expect(err).toMatch(/the answer to t1 was refused: .* 429.*; trying again in 0\.\d s\n/)
-  })
-
-  test.each<[number, number, Record<string, string>]>([
-    [400, 4, {}],
-    [429, 6, { 'retry-after': '0' }],
-  ])(
-    'Y54: if a reply gets a %i, events run exits with %i, and the next run sends the reply again',
-    async (status, exit, headers) => {
-      let outcome: Outcome = { status, headers }
-      const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
-      const { code, err } = await agent.runTask()
-      expect(code).toBe(exit)
-      expect(err).toContain('the answer to t1 was refused: ')
-      const resume = 'events run -s s1 --no-stdin --policy p.json --audit a.ndjson'
-      expect(err).toContain(`the task was accepted\n  to resume:\n  parley ${resume}\n`)
-      const reason = expect.stringContaining(`${status}`)
-      expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'refused', reason })
-      outcome = 'takes'
-      expect((await agent.runTask([])).code).toBe(0)
-      expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
-      expect(eventsOf(agent).slice(-3)).toEqual(['decision', 'sent', 'accepted'])
-    },
-  )
-
-  test("Y94: if the service refuses a command's result, the next run sends the saved result (needs sh)", async () => {
-    let outcome: Outcome = { status: 400 }
-    const agent = openAgent({ rounds: [[custom('c1')]], outcome: () => outcome })
-    const tool = ['--tool', 'count=echo ran >> runs; echo out; exit 3']
-    expect((await agent.runTask(['do it', ...tool])).code).toBe(4)
-    expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
-    const result = {
-      type: 'user.custom_tool_result',
-      custom_tool_use_id: 'c1',
-      content: [{ type: 'text', text: 'the command failed with exit code 3' }],
-      is_error: true,
-    }
-    expect(agent.audit()[2]?.result).toEqual(result)
+    expect(code).toBe(exit)
+    expect(err).toContain('the answer to t1 was refused: ')
+    const resume = 'events run -s s1 --no-stdin --policy p.json --audit a.ndjson'
+    expect(err).toContain(`the task was accepted\n  to resume:\n  parley ${resume}\n`)
+    const reason = expect.stringContaining(`${status}`)
+    expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'refused', reason })
     outcome = 'takes'
-    expect((await agent.runTask(tool)).code).toBe(0)
-    expect(agent.acceptedReplies.get('c1')).toEqual([result])
-    expect(readFileSync(join(agent.cwd, 'runs'), 'utf8')).toBe('ran\n')
-  })
+    expect((await agent.runTask([])).code).toBe(0)
+    expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
+    expect(eventsOf(agent).slice(-3)).toEqual(['decision', 'sent', 'accepted'])
+  },
+)
 
-  test('Y55: if another client replies first to one of two tool uses, events run still replies to the second', async () => {
-    const outcomes: Outcome[] = ['refuses']
-    const agent = openAgent({
-      rounds: [[uses('t1'), uses('t2')]],
-      outcome: () => outcomes.shift() ?? 'takes',
-      onPost() {
-        if (agent.posts === 1) agent.answer(confirms('t1'))
-      },
-      policy,
-    })
-    expect((await agent.runTask()).code).toBe(0)
-    expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
-  })
-
-  test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
-    const agent = open('stalls')
-    const { code, err } = await agent.runTask(['do it', '--deadline', '30', '--errors', 'json'])
-    expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 1 })
-    expect(err).toContain('it is not known whether the answer to t1 arrived')
-    expect(err).toContain('"deadline":true')
-  })
-
-  test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
-    const agent = open({ status: 429, headers: { 'retry-after': '60' } })
-    const { code } = await agent.runTask(['do it', '--deadline', '30'])
-    expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 1 })
-    expect(eventsOf(agent)).toEqual(['decision', 'sent', 'refused'])
-  })
+test("Y94: if the service refuses a command's result, the next run sends the saved result (needs sh)", async () => {
+  let outcome: Outcome = { status: 400 }
+  const agent = openAgent({ rounds: [[custom('c1')]], outcome: () => outcome })
+  const tool = ['--tool', 'count=echo ran >> runs; echo out; exit 3']
+  expect((await agent.runTask(['do it', ...tool])).code).toBe(4)
+  expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
+  const result = {
+    type: 'user.custom_tool_result',
+    custom_tool_use_id: 'c1',
+    content: [{ type: 'text', text: 'the command failed with exit code 3' }],
+    is_error: true,
+  }
+  expect(agent.audit()[2]?.result).toEqual(result)
+  outcome = 'takes'
+  expect((await agent.runTask(tool)).code).toBe(0)
+  expect(agent.acceptedReplies.get('c1')).toEqual([result])
+  expect(readFileSync(join(agent.cwd, 'runs'), 'utf8')).toBe('ran\n')
 })
 
-describe('audit file of an earlier run', () => {
-  const line = (event: string, toolUse = 't1', more: object = {}) =>
-    `${JSON.stringify({ time: '', session: 's1', toolUse, name: 'bash', event, ...more })}\n`
-  /** Creates an audit file with this text, and an agent that waits for a reply to `use`. */
-  function openWith(text: string, use = uses('t1')) {
-    const agent = openAgent({ history: [use, waitsFor(String(use.id))], rounds: [], policy })
-    agent.write('a.ndjson', text)
-    return agent
-  }
-
-  test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
-    const mcp = bash('m1', { type: 'agent.mcp_tool_use', mcp_server_name: 'github', name: 'create_issue' })
-    const agent = openAgent({ rounds: [[mcp], [custom('c1')]] })
-    expect((await agent.runTask(['do it', '--tool', 'count=true'])).code).toBe(0)
-    const lines = agent.audit()
-    const [mcpLines, customLines] = [lines.slice(0, 3), lines.slice(3)]
-    expect(mcpLines.map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
-    for (const line of mcpLines) expect(line).toMatchObject({ type: mcp.type, server: 'github' })
-    expect(customLines.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
-    for (const { type, server } of customLines) expect([type, server]).toEqual([custom('c1').type, undefined])
-    const fields = 'time session toolUse type server name input event decision by'
-    expect(Object.keys(lines[0] ?? {})).toEqual(fields.split(' '))
-  })
-
-  test('Y56: events run exits with 10 and sends no reply if an earlier run may have sent it', async () => {
-    const agent = openWith(line('decision') + line('sent'))
-    const { code, err } = await agent.runTask([])
-    expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 0 })
-    expect(err).toContain('t1 arrived: an earlier run may have sent the answer')
-  })
-
-  test("Y96: events run repeats an earlier run's reply if the idle event is an hour newer than the reply", async () => {
-    const agent = openWith('')
-    const time = new Date(agent.timers.wallTime() - 3_600_000).toISOString()
-    agent.write('a.ndjson', line('sent', 't1', { time }))
-    const { code } = await agent.runTask([])
-    expect([code, agent.acceptedReplies.get('t1')?.length]).toEqual([0, 1])
-  })
-
-  test('Y95: events run exits with 11 and names a lock file that it cannot create (needs POSIX files)', async () => {
-    const long = 'a'.repeat(250)
-    const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
-    const { code, err, requests } = await run(argv, { cwd: temporaryFolder(), stdin: '' })
-    expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain(
-      `the lock of the audit file, ${getLockPath(long)}: the name is too long\n  nothing was sent\n`,
-    )
-  })
-
-  const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
-  test.each([
-    ['a policy file', JSON.stringify(always('allow')), 1],
-    ['a log whose last line is not an audit line', line('sent') + slog, 2],
-  ])(
-    'Y97: events run exits with 11 and leaves the --audit file unchanged if it is %s',
-    async (_, text, badLine) => {
-      const agent = openWith(text)
-      const file = join(agent.cwd, 'a.ndjson')
-      chmodSync(file, 0o644)
-      const { mode } = statSync(file)
-      const { code, err } = await agent.runTask([])
-      expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
-      expect(err).toContain(
-        `the audit file a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`,
-      )
-      expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-      expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
+test('Y55: if another client replies first to one of two tool uses, events run still replies to the second', async () => {
+  const outcomes: Outcome[] = ['refuses']
+  const agent = openAgent({
+    rounds: [[uses('t1'), uses('t2')]],
+    outcome: () => outcomes.shift() ?? 'takes',
+    onPost() {
+      if (agent.posts === 1) agent.answer(confirms('t1'))
     },
+    policy,
+  })
+  expect((await agent.runTask()).code).toBe(0)
+  expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
+})
+
+test('Y67: events run exits with 10 if the deadline passes while it sends a reply', async () => {
+  const agent = open('stalls')
+  const { code, err } = await agent.runTask(['do it', '--deadline', '30', '--errors', 'json'])
+  expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 1 })
+  expect(err).toContain('it is not known whether the answer to t1 arrived')
+  expect(err).toContain('"deadline":true')
+})
+
+test('Y216: events run exits with 15 and does not repeat a reply if Retry-After exceeds the deadline', async () => {
+  const agent = open({ status: 429, headers: { 'retry-after': '60' } })
+  const { code } = await agent.runTask(['do it', '--deadline', '30'])
+  expect({ code, posts: agent.posts }).toEqual({ code: 15, posts: 1 })
+  expect(eventsOf(agent)).toEqual(['decision', 'sent', 'refused'])
+})
+
+const line = (event: string, toolUse = 't1', more: object = {}) =>
+  `${JSON.stringify({ time: '', session: 's1', toolUse, name: 'bash', event, ...more })}\n`
+/** Creates an audit file with this text, and an agent that waits for a reply to `use`. */
+function openWith(text: string, use = uses('t1')) {
+  const agent = openAgent({ history: [use, waitsFor(String(use.id))], rounds: [], policy })
+  agent.write('a.ndjson', text)
+  return agent
+}
+
+test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
+  const mcp = bash('m1', { type: 'agent.mcp_tool_use', mcp_server_name: 'github', name: 'create_issue' })
+  const agent = openAgent({ rounds: [[mcp], [custom('c1')]] })
+  expect((await agent.runTask(['do it', '--tool', 'count=true'])).code).toBe(0)
+  const lines = agent.audit()
+  const [mcpLines, customLines] = [lines.slice(0, 3), lines.slice(3)]
+  expect(mcpLines.map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
+  for (const line of mcpLines) expect(line).toMatchObject({ type: mcp.type, server: 'github' })
+  expect(customLines.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
+  for (const { type, server } of customLines) expect([type, server]).toEqual([custom('c1').type, undefined])
+  const fields = 'time session toolUse type server name input event decision by'
+  expect(Object.keys(lines[0] ?? {})).toEqual(fields.split(' '))
+})
+
+test('Y56: events run exits with 10 and sends no reply if an earlier run may have sent it', async () => {
+  const agent = openWith(line('decision') + line('sent'))
+  const { code, err } = await agent.runTask([])
+  expect({ code, posts: agent.posts }).toEqual({ code: 10, posts: 0 })
+  expect(err).toContain('t1 arrived: an earlier run may have sent the answer')
+})
+
+test("Y96: events run repeats an earlier run's reply if the idle event is an hour newer than the reply", async () => {
+  const agent = openWith('')
+  const time = new Date(agent.timers.wallTime() - 3_600_000).toISOString()
+  agent.write('a.ndjson', line('sent', 't1', { time }))
+  const { code } = await agent.runTask([])
+  expect([code, agent.acceptedReplies.get('t1')?.length]).toEqual([0, 1])
+})
+
+test('Y95: events run exits with 11 and names a lock file that it cannot create (needs POSIX files)', async () => {
+  const long = 'a'.repeat(250)
+  const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
+  const { code, err, requests } = await run(argv, { cwd: temporaryFolder(), stdin: '' })
+  expect({ code, requests }).toEqual({ code: 11, requests: [] })
+  expect(err).toContain(
+    `the lock of the audit file, ${getLockPath(long)}: the name is too long\n  nothing was sent\n`,
   )
+})
 
-  test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
-    const agent = openWith(line('start', 'c1'), custom('c1'))
-    const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
-    const why = 'an earlier run ended while the command ran: interrupted, effect unknown'
-    expect([code, err]).toEqual([0, `parley: the tool use c1 failed (count): ${why}\n`])
-    expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 0, failedCommands: 1, open: 0 })
-    const reply = agent.acceptedReplies.get('c1')?.[0]
-    expect(reply).toMatchObject({ is_error: true, content: [{ text: 'interrupted, effect unknown' }] })
-    expect(existsSync(join(agent.cwd, 'made'))).toBe(false)
-  })
+const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
+test.each([
+  ['a policy file', JSON.stringify(always('allow')), 1],
+  ['a log whose last line is not an audit line', line('sent') + slog, 2],
+])(
+  'Y97: events run exits with 11 and leaves the --audit file unchanged if it is %s',
+  async (_, text, badLine) => {
+    const agent = openWith(text)
+    const file = join(agent.cwd, 'a.ndjson')
+    chmodSync(file, 0o644)
+    const { mode } = statSync(file)
+    const { code, err } = await agent.runTask([])
+    expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
+    expect(err).toContain(
+      `the audit file a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`,
+    )
+    expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
+    expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
+  },
+)
 
-  test('Y59: events run exits with 11 and sends nothing if the audit file is a FIFO (needs FIFOs)', async () => {
-    const agent = openAgent({ rounds: [] })
-    execFileSync('mkfifo', [join(agent.cwd, 'a.ndjson')])
-    const { code, err, requests } = await agent.runTask()
-    expect({ code, requests }).toEqual({ code: 11, requests: [] })
-    expect(err).toContain('it is not a regular file')
-  })
+test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
+  const agent = openWith(line('start', 'c1'), custom('c1'))
+  const { code, err } = await agent.runTask(['--tool', 'count=touch made', '-q', '--report', 'r.json'])
+  const why = 'an earlier run ended while the command ran: interrupted, effect unknown'
+  expect([code, err]).toEqual([0, `parley: the tool use c1 failed (count): ${why}\n`])
+  expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ run: 0, failedCommands: 1, open: 0 })
+  const reply = agent.acceptedReplies.get('c1')?.[0]
+  expect(reply).toMatchObject({ is_error: true, content: [{ text: 'interrupted, effect unknown' }] })
+  expect(existsSync(join(agent.cwd, 'made'))).toBe(false)
+})
+
+test('Y59: events run exits with 11 and sends nothing if the audit file is a FIFO (needs FIFOs)', async () => {
+  const agent = openAgent({ rounds: [] })
+  execFileSync('mkfifo', [join(agent.cwd, 'a.ndjson')])
+  const { code, err, requests } = await agent.runTask()
+  expect({ code, requests }).toEqual({ code: 11, requests: [] })
+  expect(err).toContain('it is not a regular file')
 })
 
 test('Y62: events run leaves a tool use open if its id has a colon or a dot, and prints why', async () => {

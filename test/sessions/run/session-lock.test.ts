@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
 import type { RunOptions } from '../../harness/run.ts'
 import {
@@ -42,62 +42,58 @@ const until = async (isSo: () => boolean) => {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-describe('Y131: session that another events run works on', () => {
-  test('a second events run waits for the first run, even with another audit file, and then finds the work done (needs sh)', async () => {
-    const { agent, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
-    const first = parley(['run', 'do it', '-s', 's1', ...tool, '--audit', 'a'])
-    await until(() => existsSync(join(cwd, 'runs')))
-    const other = ['run', '-s', 's1', ...tool, '--audit', 'b']
-    const second = parley(other)
-    const late = await parley([...other, '--deadline', '1'])
-    expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
-    expect(late.err).toMatch(
-      /^parley: session s1: the deadline passed while (another|it was locked).*\n {2}nothing was sent\n$/m,
-    )
-    writeFileSync(join(cwd, 'go'), '')
-    expect([(await first).code, (await second).code]).toEqual([0, 0])
-    expect(runs()).toBe('ran\nran\n')
-    expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
-    expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
-  })
-
-  test('events run locks each session of an address, and treats two forms of an address as one (needs sh)', async () => {
-    const { cwd, parley } = open({ rounds: [[custom('c1')]] })
-    const first = parley(['run', 'do it', '-s', 's1', ...tool])
-    await until(() => existsSync(join(cwd, 'runs')))
-    const other = ['run', '-s', 's1', '--deadline', '1', '--agents-url']
-    expect((await parley([...other, 'https://other.test'])).code).toBe(12)
-    expect((await parley([...other, 'https://AGENTS.test:443/'])).code).toBe(11)
-    expect((await parley(['run', '-s', 's2', '--deadline', '1'])).code).toBe(12)
-    writeFileSync(join(cwd, 'go'), '')
-    expect((await first).code).toBe(0)
-  })
-})
-
-describe('Y132: lock file that cannot be created', () => {
-  const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [] }
-  const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--tool', 'count=true']
-
-  test.each([
-    ['the user has no home folder', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
-    ['the cache folder is a symbolic link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
-  ])(
-    'events run prints a note and continues without a lock if %s (needs POSIX files)',
-    async (_, env: Record<string, string>, why) => {
-      const agent = openAgent(script)
-      const { cwd } = agent
-      mkdirSync(join(cwd, 'LINKED'))
-      symlinkSync(cwd, join(cwd, 'LINKED/parley'))
-      const { XDG_CACHE_HOME: name } = env
-      const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
-      const { code, err } = await agent.run(argv, options)
-      expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
-      expect(err).toContain('parley: cannot lock s1, so two runs may work on it: ')
-      expect(err).toContain(why)
-      expect((await agent.run([...argv, '-q'], options)).err).toBe('')
-    },
+test('Y131: a second events run waits for the first run, even with another audit file, and then finds the work done (needs sh)', async () => {
+  const { agent, cwd, parley, runs } = open({ rounds: [[custom('c1')], [custom('c2')]] })
+  const first = parley(['run', 'do it', '-s', 's1', ...tool, '--audit', 'a'])
+  await until(() => existsSync(join(cwd, 'runs')))
+  const other = ['run', '-s', 's1', ...tool, '--audit', 'b']
+  const second = parley(other)
+  const late = await parley([...other, '--deadline', '1'])
+  expect({ code: late.code, requests: late.requests }).toEqual({ code: 11, requests: [] })
+  expect(late.err).toMatch(
+    /^parley: session s1: the deadline passed while (another|it was locked).*\n {2}nothing was sent\n$/m,
   )
+  writeFileSync(join(cwd, 'go'), '')
+  expect([(await first).code, (await second).code]).toEqual([0, 0])
+  expect(runs()).toBe('ran\nran\n')
+  expect([...agent.acceptedReplies.values()].map(({ length }) => length)).toEqual([1, 1])
+  expect(readdirSync(join(cwd, '.cache/parley'))).toEqual([])
 })
+
+test('Y131: events run locks each session of an address, and treats two forms of an address as one (needs sh)', async () => {
+  const { cwd, parley } = open({ rounds: [[custom('c1')]] })
+  const first = parley(['run', 'do it', '-s', 's1', ...tool])
+  await until(() => existsSync(join(cwd, 'runs')))
+  const other = ['run', '-s', 's1', '--deadline', '1', '--agents-url']
+  expect((await parley([...other, 'https://other.test'])).code).toBe(12)
+  expect((await parley([...other, 'https://AGENTS.test:443/'])).code).toBe(11)
+  expect((await parley(['run', '-s', 's2', '--deadline', '1'])).code).toBe(12)
+  writeFileSync(join(cwd, 'go'), '')
+  expect((await first).code).toBe(0)
+})
+
+const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [] }
+const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--tool', 'count=true']
+
+test.each([
+  ['the user has no home folder', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
+  ['the cache folder is a symbolic link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
+])(
+  'Y132: events run continues without a lock and prints a note if %s (needs POSIX files)',
+  async (_, env: Record<string, string>, why) => {
+    const agent = openAgent(script)
+    const { cwd } = agent
+    mkdirSync(join(cwd, 'LINKED'))
+    symlinkSync(cwd, join(cwd, 'LINKED/parley'))
+    const { XDG_CACHE_HOME: name } = env
+    const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
+    const { code, err } = await agent.run(argv, options)
+    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
+    expect(err).toContain('parley: cannot lock s1, so two runs may work on it: ')
+    expect(err).toContain(why)
+    expect((await agent.run([...argv, '-q'], options)).err).toBe('')
+  },
+)
 
 /** Replaces the lock file of a session as a run does that finds the owner of the lock dead. */
 function replaceLock(cwd: string): string {

@@ -32,134 +32,132 @@ async function runOn(script: AgentScript & { policy?: object }, words: string[],
   return { ...(await runAgain(words)), agent, read, runAgain }
 }
 
-describe('events run --last prints only the last answer', () => {
-  const before = [userSays('before'), says('old'), endTurn]
+const before = [userSays('before'), says('old'), endTurn]
 
-  test('Y120: events run --last prints the last message of the main thread after the task', async () => {
-    const inThread = says('of a thread', { session_thread_id: 'th1' })
-    const rounds = [
-      [says('first'), bash('t1')],
-      [says('the answer'), inThread],
-    ]
-    const { code, out, err } = await runOn({ history: before, rounds }, ['do it', '--last'])
-    expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
-  })
+test('Y120: events run --last prints the last message of the main thread after the task', async () => {
+  const inThread = says('of a thread', { session_thread_id: 'th1' })
+  const rounds = [
+    [says('first'), bash('t1')],
+    [says('the answer'), inThread],
+  ]
+  const { code, out, err } = await runOn({ history: before, rounds }, ['do it', '--last'])
+  expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
+})
 
-  test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
-    'Y122: events run exits with 8 if no message follows the task, but a flag such as %s needs an answer',
-    async (...flags) => {
-      const { code, err, read, runAgain } = await runOn({ history: before, rounds: [] }, ['do it', ...flags])
-      expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
-      expect(err).toContain('parley: the agent gave no answer\n')
-      expect((await runAgain(['another'])).code).toBe(0)
-    },
-  )
+test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
+  'Y122: events run exits with 8 if no message follows the task, but a flag such as %s needs an answer',
+  async (...flags) => {
+    const { code, err, read, runAgain } = await runOn({ history: before, rounds: [] }, ['do it', ...flags])
+    expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
+    expect(err).toContain('parley: the agent gave no answer\n')
+    expect((await runAgain(['another'])).code).toBe(0)
+  },
+)
 
-  test.each<[string, AgentScript, string[], string | undefined]>([
-    ['warns with -q if no message follows the task', { rounds: [] }, ['do it'], 'the agent gave no answer'],
-    [
-      'warns with -q if the last message has no text',
-      { rounds: [[{ type: 'agent.message', content: [] }]] },
-      ['do it'],
-      'the answer has no text',
-    ],
-    [
-      'warns with -q if no message follows the last task of the session',
-      { history: [...before, userSays('more'), endTurn], rounds: [] },
-      [],
-      'the agent gave no answer',
-    ],
-    ['does not warn if the session never had a task', { history: [endTurn], rounds: [] }, [], undefined],
-  ])('events run without --last exits with 0 and %s', async (_, script, words, warning) => {
-    const { code, err, agent } = await runOn(script, [...words, '-q', '--report', 'r.json'])
-    expect({ code, err }).toEqual({ code: 0, err: warning === undefined ? '' : `parley: ${warning}\n` })
-    const missingAnswers = warning === undefined ? 0 : 1
-    expect(agent.lines('r.json')[0]).toMatchObject({ warnings: { missingAnswers } })
-  })
+test.each<[string, AgentScript, string[], string | undefined]>([
+  ['warns with -q if no message follows the task', { rounds: [] }, ['do it'], 'the agent gave no answer'],
+  [
+    'warns with -q if the last message has no text',
+    { rounds: [[{ type: 'agent.message', content: [] }]] },
+    ['do it'],
+    'the answer has no text',
+  ],
+  [
+    'warns with -q if no message follows the last task of the session',
+    { history: [...before, userSays('more'), endTurn], rounds: [] },
+    [],
+    'the agent gave no answer',
+  ],
+  ['does not warn if the session never had a task', { history: [endTurn], rounds: [] }, [], undefined],
+])('events run without --last exits with 0 and %s', async (_, script, words, warning) => {
+  const { code, err, agent } = await runOn(script, [...words, '-q', '--report', 'r.json'])
+  expect({ code, err }).toEqual({ code: 0, err: warning === undefined ? '' : `parley: ${warning}\n` })
+  const missingAnswers = warning === undefined ? 0 : 1
+  expect(agent.lines('r.json')[0]).toMatchObject({ warnings: { missingAnswers } })
+})
 
-  const asks = [[says('half'), bash('t1')], [says('done without')]]
-  test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
-    ['the answer if a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
-    ['nothing if the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
-  ])('Y124: events run --last prints %s', async (_, script, ...end) => {
-    const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
-    expect([code, out]).toEqual(end)
-  })
+const asks = [[says('half'), bash('t1')], [says('done without')]]
+test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
+  ['the answer if a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
+  ['nothing if the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
+])('Y124: events run --last prints %s', async (_, script, ...end) => {
+  const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
+  expect([code, out]).toEqual(end)
+})
+
+test.each([
+  ['--last', ['--last']],
+  ['without --last', []],
+])(
+  'Y126: events run %s exits with 15 and a resume command if an interrupt ended the turn',
+  async (_, flags) => {
+    const history = [userSays('one'), says('half'), interrupt, endTurn]
+    const words = [...flags, '--report', 'r.json']
+    const { code, out, err, agent, runAgain } = await runOn({ history, rounds: [] }, words)
+    expect({ code, out }).toEqual({ code: 15, out: '' })
+    expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+    expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
+    const resume = ['events', 'run', 'Go on', '-s', 's1', '--no-stdin', '--policy', 'p.json', ...words]
+    expect(agent.lines('r.json')[0]).toMatchObject({ exit: 15, resume })
+    for (const event of [userSays('two'), says('of two'), endTurn]) agent.add(event)
+    expect(await runAgain(['--last'])).toMatchObject({ code: 0, out: 'of two\n' })
+  },
+)
+
+describe.each([
+  ['show', true],
+  ['omit', false],
+])('event of another client after the task, if streams %s it', (_, echoes) => {
+  const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
+  const interrupted = [[says('half'), used, interrupt, endTurn]]
+  const theirs = userSays('something else')
 
   test.each([
-    ['--last', ['--last']],
-    ['without --last', []],
+    ['prints no answer', []],
+    ['over its limit does not claim that the agent finished', ['--max-total-tokens', '100']],
   ])(
-    'Y126: events run %s exits with 15 and a resume command if an interrupt ended the turn',
+    "events run exits with 15 and a resume command after another client's interrupt, and %s",
     async (_, flags) => {
-      const history = [userSays('one'), says('half'), interrupt, endTurn]
-      const words = [...flags, '--report', 'r.json']
-      const { code, out, err, agent, runAgain } = await runOn({ history, rounds: [] }, words)
+      const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
       expect({ code, out }).toEqual({ code: 15, out: '' })
       expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-      expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
-      const resume = ['events', 'run', 'Go on', '-s', 's1', '--no-stdin', '--policy', 'p.json', ...words]
-      expect(agent.lines('r.json')[0]).toMatchObject({ exit: 15, resume })
-      for (const event of [userSays('two'), says('of two'), endTurn]) agent.add(event)
-      expect(await runAgain(['--last'])).toMatchObject({ code: 0, out: 'of two\n' })
+      const resume = ["  parley events run 'Go on' -s s1 --no-stdin --policy p.json --last", ...flags]
+      expect(err).toContain(`${resume.join(' ')}\n`)
+      expect(err).not.toContain('already finished')
     },
   )
 
-  describe.each([
-    ['show', true],
-    ['omit', false],
-  ])('event of another client after the task, if streams %s it', (_, echoes) => {
-    const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
-    const interrupted = [[says('half'), used, interrupt, endTurn]]
-    const theirs = userSays('something else')
-
-    test.each([
-      ['prints no answer', []],
-      ['over its limit does not claim that the agent finished', ['--max-total-tokens', '100']],
-    ])(
-      "events run exits with 15 and a resume command after another client's interrupt, and %s",
-      async (_, flags) => {
-        const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
-        expect({ code, out }).toEqual({ code: 15, out: '' })
-        expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-        const resume = ["  parley events run 'Go on' -s s1 --no-stdin --policy p.json --last", ...flags]
-        expect(err).toContain(`${resume.join(' ')}\n`)
-        expect(err).not.toContain('already finished')
-      },
-    )
-
-    test('events run does not record an interrupted task as done, and a rerun does not send the task again', async () => {
-      const agent = openAgent({ rounds: interrupted, echoes })
-      for (const note of ['', 'this run continues the session and does not send the task again\n']) {
-        const { code, err } = await agent.runTask()
-        expect({ code, tasks: agent.tasks }).toEqual({ code: 15, tasks: 1 })
-        expect(err).toContain(note)
-      }
-      expect(agent.taskLines()).toEqual(['sent', 'accepted'])
-    })
-
-    const isNamed = /another client sent a user.message \(e\d\) after the task/
-    test.each<[string, Event[], number, string, string]>([
-      ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', ''],
-      ['exits with 8 without one', [theirs, says('theirs')], 8, '', 'the agent gave no answer: another'],
-      ['exits with 15 after an interrupt', [says('half'), interrupt, theirs], 15, '', 'interrupted: another'],
-    ])(
-      'if another client sends a message after the task, events run --last reports that message and %s',
-      async (_, round, exit, answer, message) => {
-        const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
-        expect({ code, out }).toEqual({ code: exit, out: answer })
-        expect(err).toMatch(isNamed)
-        expect(err).toContain(message)
-        expect(err).not.toContain('nothing was sent since')
-      },
-    )
+  test('events run does not record an interrupted task as done, and a rerun does not send the task again', async () => {
+    const agent = openAgent({ rounds: interrupted, echoes })
+    for (const note of ['', 'this run continues the session and does not send the task again\n']) {
+      const { code, err } = await agent.runTask()
+      expect({ code, tasks: agent.tasks }).toEqual({ code: 15, tasks: 1 })
+      expect(err).toContain(note)
+    }
+    expect(agent.taskLines()).toEqual(['sent', 'accepted'])
   })
 
-  test('Y127: events run --last on a terminal prints the other events on stderr, one per line', async () => {
-    const rounds = [[says('a\nb'), says('the answer')]]
-    const { out, err } = await runOn({ rounds }, ['do it', '--last'], { tty: ['stdout', 'stderr'] })
-    expect({ out, err }).toEqual({ out: 'the answer\n', err: expect.stringContaining('— agent.message a') })
-  })
+  const isNamed = /another client sent a user.message \(e\d\) after the task/
+  test.each<[string, Event[], number, string, string]>([
+    ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', ''],
+    ['exits with 8 without one', [theirs, says('theirs')], 8, '', 'the agent gave no answer: another'],
+    ['exits with 15 after an interrupt', [says('half'), interrupt, theirs], 15, '', 'interrupted: another'],
+  ])(
+    'if another client sends a message after the task, events run --last reports that message and %s',
+    async (_, round, exit, answer, message) => {
+      const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
+      expect({ code, out }).toEqual({ code: exit, out: answer })
+      expect(err).toMatch(isNamed)
+      expect(err).toContain(message)
+      expect(err).not.toContain('nothing was sent since')
+    },
+  )
+})
+
+test('Y127: events run --last on a terminal prints the other events on stderr, one per line', async () => {
+  const rounds = [[says('a\nb'), says('the answer')]]
+  const { out, err } = await runOn({ rounds }, ['do it', '--last'], { tty: ['stdout', 'stderr'] })
+  expect({ out, err }).toEqual({ out: 'the answer\n', err: expect.stringContaining('— agent.message a') })
 })
 
 test('Y128: events run -o writes the whole answer, in addition to the transcript on stdout', async () => {
@@ -208,101 +206,99 @@ test('Y150: events run exits with 11 or 2 and sends nothing if -o cannot be writ
 
 const fits = '```json\n{"verdict": 1.0}\n```'
 
-describe('events run --schema prints JSON that matches the schema', () => {
-  const words = ['do it', '--schema', 's.json']
+const words = ['do it', '--schema', 's.json']
 
-  test('Y151: events run --schema checks only the last message, and prints its JSON as the agent wrote it', async () => {
-    const rounds = [[says('I begin'), bash('t1')], [says(fits)]]
-    const { code, out, err, agent } = await runOn({ rounds }, words)
-    expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
-    expect(agent.events[0]?.content).toEqual(['do it', schemaText].map((text) => ({ type: 'text', text })))
-  })
+test('Y151: events run --schema checks only the last message, and prints its JSON as the agent wrote it', async () => {
+  const rounds = [[says('I begin'), bash('t1')], [says(fits)]]
+  const { code, out, err, agent } = await runOn({ rounds }, words)
+  expect({ code, out, err }).toEqual({ code: 0, out: '{"verdict": 1.0}\n', err: '' })
+  expect(agent.events[0]?.content).toEqual(['do it', schemaText].map((text) => ({ type: 'text', text })))
+})
 
-  test('Y152: events run --schema exits with 8 and saves an answer that does not match, also after a denial', async () => {
-    const rounds = [[says(fits), bash('t1')], [says('{}')]]
-    const { code, out, err } = await runOn({ rounds, policy: always('deny') }, words)
-    expect({ code, out }).toEqual({ code: 8, out: '' })
-    expect(err).toContain(
-      "the answer does not match s.json: $: required: must have required property 'verdict'",
-    )
-    const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
-    expect(readFileSync(savedPath, 'utf8')).toBe('{}')
-    expect(err).toContain('the answer begins: {}')
-    const file = await runOn({ rounds: [[says('{}')]] }, [...words, '-o', 'a.json'])
-    expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
-  })
-
-  test('events run --schema -o --raw writes the JSON to the file and the events to stdout', async () => {
-    const raw = await runOn({ rounds: [[says(fits)]] }, [...words, '-o', 'a.json', '--raw'])
-    expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
-    expect(raw.out).toContain('"type":"session.status_idle"')
-  })
-
-  test.each([
-    [0, 'matches', fits, '{"verdict": 1.0}\n'],
-    [8, 'does not match', 'x', ''],
-  ])(
-    "Y154: events run --schema without a task exits with %i if the session's last answer %s",
-    async (exit, _, answer, printed) => {
-      const history = [userSays('one'), says(answer), endTurn]
-      const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
-      expect({ code, out, tasks: agent.tasks }).toEqual({ code: exit, out: printed, tasks: 0 })
-    },
+test('Y152: events run --schema exits with 8 and saves an answer that does not match, also after a denial', async () => {
+  const rounds = [[says(fits), bash('t1')], [says('{}')]]
+  const { code, out, err } = await runOn({ rounds, policy: always('deny') }, words)
+  expect({ code, out }).toEqual({ code: 8, out: '' })
+  expect(err).toContain(
+    "the answer does not match s.json: $: required: must have required property 'verdict'",
   )
+  const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
+  expect(readFileSync(savedPath, 'utf8')).toBe('{}')
+  expect(err).toContain('the answer begins: {}')
+  const file = await runOn({ rounds: [[says('{}')]] }, [...words, '-o', 'a.json'])
+  expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
+})
 
-  test('Y155: events run --schema adds its instructions to the last message of a body, and changes nothing else', async () => {
-    const stdin =
-      '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
-    const world = { stdin, stdinKind: 'pipe' } as const
-    const { requests } = await runOn({ rounds: [[says(fits)]] }, ['--schema', 's.json'], world)
-    const sent = requests.find(({ method }) => method === 'POST')?.text ?? ''
-    const block = JSON.stringify({ type: 'text', text: schemaText })
-    expect(sent.replaceAll(' ', '')).toBe(stdin.replace('1.0}', `1.0},${block}`).replaceAll(' ', ''))
-    const outcome = await runOn({ rounds: [[says(fits)]] }, ['--outcome', 'o', '--schema', 's.json'])
-    const note = 'parley: the agent does not get the schema: the task has no message to add it to\n'
-    expect([outcome.code, outcome.err]).toEqual([0, note])
-  })
+test('events run --schema -o --raw writes the JSON to the file and the events to stdout', async () => {
+  const raw = await runOn({ rounds: [[says(fits)]] }, [...words, '-o', 'a.json', '--raw'])
+  expect([raw.code, raw.read('a.json')]).toEqual([0, '{"verdict": 1.0}\n'])
+  expect(raw.out).toContain('"type":"session.status_idle"')
+})
 
-  test('Y161: a rerun of events run sends the task again after an answer that did not match --schema', async () => {
-    const agent = openAgent({ rounds: ['no', '{"verdict":1}'].map((text) => [says(text), endTurn]) })
-    agent.write('s.json', schema)
-    expect([(await agent.runTask(words)).code, agent.tasks]).toEqual([8, 1])
-    expect(await agent.runTask(words)).toMatchObject({ code: 0, out: '{"verdict":1}\n' })
-    expect(agent.tasks).toBe(2)
-  })
+test.each([
+  [0, 'matches', fits, '{"verdict": 1.0}\n'],
+  [8, 'does not match', 'x', ''],
+])(
+  "Y154: events run --schema without a task exits with %i if the session's last answer %s",
+  async (exit, _, answer, printed) => {
+    const history = [userSays('one'), says(answer), endTurn]
+    const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
+    expect({ code, out, tasks: agent.tasks }).toEqual({ code: exit, out: printed, tasks: 0 })
+  },
+)
 
-  test('G30: events run saves the answer if a signal arrives during the check by --schema', async () => {
-    const TMPDIR = temporaryFolder()
-    const text = JSON.stringify(`${'a'.repeat(40)}!`)
-    const agent = openAgent({ rounds: [[says(text)]] })
-    agent.write('slow.json', { pattern: '^(a+)+$' })
-    const { options, sendSignal } = createSignalOptions(() => {})
-    let printed = ''
-    let checks = 0
-    let skipped = 0
-    const { code } = await agent.runTask(['do it', '--schema', 'slow.json'], {
-      ...options,
-      env: { TMPDIR },
-      timers: {
-        ...realTimers,
-        now: () => realTimers.now() + skipped,
-        // The first time limit is for the schema itself, the second for the answer.
-        wait(milliseconds, signal) {
-          const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
-          if (!isLimit || ++checks === 1) return realTimers.wait(milliseconds, signal)
-          if (checks === 2) printed = sendSignal()
-          skipped += milliseconds
-          return realTimers.wait(1, signal)
-        },
+test('Y155: events run --schema adds its instructions to the last message of a body, and changes nothing else', async () => {
+  const stdin =
+    '{"events": [{"type":"user.message","content":[{"type":"text","text":"a", "n": 1.0}]}], "x": 2.50}'
+  const world = { stdin, stdinKind: 'pipe' } as const
+  const { requests } = await runOn({ rounds: [[says(fits)]] }, ['--schema', 's.json'], world)
+  const sent = requests.find(({ method }) => method === 'POST')?.text ?? ''
+  const block = JSON.stringify({ type: 'text', text: schemaText })
+  expect(sent.replaceAll(' ', '')).toBe(stdin.replace('1.0}', `1.0},${block}`).replaceAll(' ', ''))
+  const outcome = await runOn({ rounds: [[says(fits)]] }, ['--outcome', 'o', '--schema', 's.json'])
+  const note = 'parley: the agent does not get the schema: the task has no message to add it to\n'
+  expect([outcome.code, outcome.err]).toEqual([0, note])
+})
+
+test('Y161: a rerun of events run sends the task again after an answer that did not match --schema', async () => {
+  const agent = openAgent({ rounds: ['no', '{"verdict":1}'].map((text) => [says(text), endTurn]) })
+  agent.write('s.json', schema)
+  expect([(await agent.runTask(words)).code, agent.tasks]).toEqual([8, 1])
+  expect(await agent.runTask(words)).toMatchObject({ code: 0, out: '{"verdict":1}\n' })
+  expect(agent.tasks).toBe(2)
+})
+
+test('G30: events run saves the answer if a signal arrives during the check by --schema', async () => {
+  const TMPDIR = temporaryFolder()
+  const text = JSON.stringify(`${'a'.repeat(40)}!`)
+  const agent = openAgent({ rounds: [[says(text)]] })
+  agent.write('slow.json', { pattern: '^(a+)+$' })
+  const { options, sendSignal } = createSignalOptions(() => {})
+  let printed = ''
+  let checks = 0
+  let skipped = 0
+  const { code } = await agent.runTask(['do it', '--schema', 'slow.json'], {
+    ...options,
+    env: { TMPDIR },
+    timers: {
+      ...realTimers,
+      now: () => realTimers.now() + skipped,
+      // The first time limit is for the schema itself, the second for the answer.
+      wait(milliseconds, signal) {
+        const isLimit = milliseconds > 9_000 && milliseconds <= 10_000
+        if (!isLimit || ++checks === 1) return realTimers.wait(milliseconds, signal)
+        if (checks === 2) printed = sendSignal()
+        skipped += milliseconds
+        return realTimers.wait(1, signal)
       },
-    })
-    const saved =
-      /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session/
-    const [, path = ''] = saved.exec(printed) ?? []
-    expect(readFileSync(path, 'utf8')).toBe(text)
-    expect(readdirSync(TMPDIR)).toContain(basename(path))
-    expect(code).toBe(8)
+    },
   })
+  const saved =
+    /^parley: interrupted: the task was accepted; the received data is saved as (\S+); the session/
+  const [, path = ''] = saved.exec(printed) ?? []
+  expect(readFileSync(path, 'utf8')).toBe(text)
+  expect(readdirSync(TMPDIR)).toContain(basename(path))
+  expect(code).toBe(8)
 })
 
 test('events run --last saves the answer if stdout fails', async () => {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, type RunOptions, run } from '../../harness/run.ts'
 import {
   always,
@@ -78,115 +78,111 @@ test.each([
   },
 )
 
-describe('Y134: repeated events run', () => {
-  test('events run --audit sends a finished task again, and the audit file has the lines of both runs', async () => {
-    const agent = openAgent({ rounds: [[bash('t1')]] })
-    expect((await agent.runTask(['go'])).code).toBe(0)
-    expect(agent.taskLines()).toEqual(['sent', 'accepted', 'done'])
-    const [first] = agent.lines('a.ndjson')
-    expect(first).toMatchObject({ session: 's1', toolUse: null, known: { alike: 0 } })
-    expect(first?.task).toMatch(/^[0-9a-f]{32}$/)
-    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: 'parley: the agent gave no answer\n' })
-    const second = agent.lines('a.ndjson').findLast(({ event, task }) => task && event === 'sent')
-    expect(second?.known).toMatchObject({ alike: 1 })
-    expect((await agent.runTask(['another'])).code).toBe(0)
-    expect(agent.taskLines()).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
-    expect(agent.tasks).toBe(3)
-  })
-
-  test('a rerun of events run --audit resumes a task while its tool uses wait, and a denial ends the task', async () => {
-    const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
-    expect((await agent.runTask(['go'])).code).toBe(12)
-    expect(agent.taskLines()).toEqual(['sent', 'accepted'])
-    const waiting = await agent.runTask(['go'])
-    expect(waiting).toMatchObject({ code: 12, err: expect.stringContaining(`parley: ${resumedText}\n`) })
-    agent.write('p.json', always('deny'))
-    expect((await agent.runTask(['go'])).code).toBe(14)
-    expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
-  })
-
-  test('Y218: after an interrupt, the resume command has a new task that differs from the last task in the audit file', async () => {
-    const agent = openAgent({ rounds: [], end: running })
-    agent.write('number.json', { type: 'number' })
-    const runTask = async (words: string[]) => {
-      const { code, err } = await agent.runTask([...words, '--schema', 'number.json', '--deadline', '60'])
-      return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
-    }
-    const interruptTurn = () => agent.add(interrupt, endTurn)
-    expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
-    interruptTurn()
-    const isInterrupted = { code: 15, words: "'Go on, please'" }
-    expect([await runTask(['Go on']), await runTask([])]).toEqual([isInterrupted, isInterrupted])
-    expect(agent.tasks).toBe(1)
-    expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
-    expect(agent.tasks).toBe(2)
-    interruptTurn()
-    expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
-  })
-
-  test('events run --audit sends a task again if the service certainly did not accept it', async () => {
-    const taskOutcome = (count: number): Outcome => (count === 1 ? 'refuses' : 'takes')
-    const agent = openAgent({ rounds: [], taskOutcome })
-    expect((await agent.runTask(['go'])).code).toBe(4)
-    expect(agent.taskLines()).toEqual(['sent', 'refused'])
-    expect([(await agent.runTask(['go'])).code, agent.tasks]).toEqual([0, 2])
-  })
+test('Y134: events run --audit sends a finished task again, and the audit file has the lines of both runs', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]] })
+  expect((await agent.runTask(['go'])).code).toBe(0)
+  expect(agent.taskLines()).toEqual(['sent', 'accepted', 'done'])
+  const [first] = agent.lines('a.ndjson')
+  expect(first).toMatchObject({ session: 's1', toolUse: null, known: { alike: 0 } })
+  expect(first?.task).toMatch(/^[0-9a-f]{32}$/)
+  expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: 'parley: the agent gave no answer\n' })
+  const second = agent.lines('a.ndjson').findLast(({ event, task }) => task && event === 'sent')
+  expect(second?.known).toMatchObject({ alike: 1 })
+  expect((await agent.runTask(['another'])).code).toBe(0)
+  expect(agent.taskLines()).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
+  expect(agent.tasks).toBe(3)
 })
 
-describe('Y135: task of unknown delivery', () => {
-  test('events run resumes a task of unknown delivery if the list shows it, even late', async () => {
-    const agent = openAgent({ rounds: [[bash('t1')]], lag: 100, taskOutcome: () => 'resets' })
-    const first = await agent.runTask(['go'])
-    expect([first.code, agent.taskLines()]).toEqual([10, ['sent', 'unknown']])
-    expect(first.err).toContain(
-      "  the task may have been accepted: to continue, run the same command with the same --audit again; it waits until the session's event list contains the task\n",
-    )
-    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
-    expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown', 'accepted', 'done']])
-  })
+test('a rerun of events run --audit resumes a task while its tool uses wait, and a denial ends the task', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]], policy: always('ask') })
+  expect((await agent.runTask(['go'])).code).toBe(12)
+  expect(agent.taskLines()).toEqual(['sent', 'accepted'])
+  const waiting = await agent.runTask(['go'])
+  expect(waiting).toMatchObject({ code: 12, err: expect.stringContaining(`parley: ${resumedText}\n`) })
+  agent.write('p.json', always('deny'))
+  expect((await agent.runTask(['go'])).code).toBe(14)
+  expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
+})
 
-  test('events run exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
-    const history = [userSays('go'), endTurn]
-    const agent = openAgent({ history, rounds: [], taskOutcome: () => 'loses' })
-    for (const _ of [1, 2]) expect((await agent.runTask(['go'])).code).toBe(10)
-    expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown']])
-  })
+test('Y218: after an interrupt, the resume command has a new task that differs from the last task in the audit file', async () => {
+  const agent = openAgent({ rounds: [], end: running })
+  agent.write('number.json', { type: 'number' })
+  const runTask = async (words: string[]) => {
+    const { code, err } = await agent.runTask([...words, '--schema', 'number.json', '--deadline', '60'])
+    return { code, words: /^ {2}parley events run ('.*?') -s/m.exec(err)?.[1] }
+  }
+  const interruptTurn = () => agent.add(interrupt, endTurn)
+  expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
+  interruptTurn()
+  const isInterrupted = { code: 15, words: "'Go on, please'" }
+  expect([await runTask(['Go on']), await runTask([])]).toEqual([isInterrupted, isInterrupted])
+  expect(agent.tasks).toBe(1)
+  expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
+  expect(agent.tasks).toBe(2)
+  interruptTurn()
+  expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: "'Go on'" })
+})
 
-  test.each([
-    [0, 'shows', 'two\n', ['sent', 'unknown', 'accepted', 'done']],
-    [10, 'does not show', '', ['sent', 'unknown']],
-  ])(
-    'Y223: events run without a task exits with %i if the list %s the earlier task of unknown delivery',
-    async (expected, verb, answer, lines) => {
-      const arrives = verb === 'shows'
-      const history = [userSays('night 1'), says('one'), endTurn]
-      const taskOutcome = () => (arrives ? 'resets' : 'loses') as Outcome
-      const agent = openAgent({ history, rounds: [[says('two')]], lag: 100, taskOutcome })
-      expect((await agent.runTask(['night 2', '--last'])).code).toBe(10)
-      const { code, out, err, requests } = await agent.runTask(['--no-stdin', '--last'])
-      expect({ code, out, posts: requests.filter(isPost) }).toEqual({
-        code: expected,
-        out: answer,
-        posts: [],
-      })
-      expect(agent.taskLines()).toEqual(lines)
-      if (arrives) return
-      expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
-      expect(err).toContain(`  ${check}\n  ${advice}\n`)
-      expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --last\n')
-      const forPrograms = await agent.runTask(['--no-stdin', '--last', '--errors', 'json', '-q'])
-      const hints = [check, advice]
-      expect(JSON.parse(forPrograms.err).error.hints).toEqual(hints)
-    },
+test('events run --audit sends a task again if the service certainly did not accept it', async () => {
+  const taskOutcome = (count: number): Outcome => (count === 1 ? 'refuses' : 'takes')
+  const agent = openAgent({ rounds: [], taskOutcome })
+  expect((await agent.runTask(['go'])).code).toBe(4)
+  expect(agent.taskLines()).toEqual(['sent', 'refused'])
+  expect([(await agent.runTask(['go'])).code, agent.tasks]).toEqual([0, 2])
+})
+
+test('Y135: events run resumes a task of unknown delivery if the list shows it, even late', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]], lag: 100, taskOutcome: () => 'resets' })
+  const first = await agent.runTask(['go'])
+  expect([first.code, agent.taskLines()]).toEqual([10, ['sent', 'unknown']])
+  expect(first.err).toContain(
+    "  the task may have been accepted: to continue, run the same command with the same --audit again; it waits until the session's event list contains the task\n",
   )
+  expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
+  expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown', 'accepted', 'done']])
+})
 
-  test('Y226: a rerun of events run --audit resumes an accepted task whose response was cut, and sends nothing twice', async () => {
-    const agent = openAgent({ rounds: [[bash('t1')]], taskOutcome: () => 'cuts' })
-    const first = await agent.runTask(['go', '--errors', 'json'])
-    expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
-    expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
-    expect(agent.tasks).toBe(1)
-  })
+test('events run exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {
+  const history = [userSays('go'), endTurn]
+  const agent = openAgent({ history, rounds: [], taskOutcome: () => 'loses' })
+  for (const _ of [1, 2]) expect((await agent.runTask(['go'])).code).toBe(10)
+  expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown']])
+})
+
+test.each([
+  [0, 'shows', 'two\n', ['sent', 'unknown', 'accepted', 'done']],
+  [10, 'does not show', '', ['sent', 'unknown']],
+])(
+  'Y223: events run without a task exits with %i if the list %s the earlier task of unknown delivery',
+  async (expected, verb, answer, lines) => {
+    const arrives = verb === 'shows'
+    const history = [userSays('night 1'), says('one'), endTurn]
+    const taskOutcome = () => (arrives ? 'resets' : 'loses') as Outcome
+    const agent = openAgent({ history, rounds: [[says('two')]], lag: 100, taskOutcome })
+    expect((await agent.runTask(['night 2', '--last'])).code).toBe(10)
+    const { code, out, err, requests } = await agent.runTask(['--no-stdin', '--last'])
+    expect({ code, out, posts: requests.filter(isPost) }).toEqual({
+      code: expected,
+      out: answer,
+      posts: [],
+    })
+    expect(agent.taskLines()).toEqual(lines)
+    if (arrives) return
+    expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
+    expect(err).toContain(`  ${check}\n  ${advice}\n`)
+    expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --last\n')
+    const forPrograms = await agent.runTask(['--no-stdin', '--last', '--errors', 'json', '-q'])
+    const hints = [check, advice]
+    expect(JSON.parse(forPrograms.err).error.hints).toEqual(hints)
+  },
+)
+
+test('Y226: a rerun of events run --audit resumes an accepted task whose response was cut, and sends nothing twice', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')]], taskOutcome: () => 'cuts' })
+  const first = await agent.runTask(['go', '--errors', 'json'])
+  expect(JSON.parse(first.err).error).toMatchObject({ exit: 8, sent: 'yes', retry: 'later' })
+  expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
+  expect(agent.tasks).toBe(1)
 })
 
 test('Y138: events run exits with 10 and prints no older answer if the list does not show the accepted task', async () => {

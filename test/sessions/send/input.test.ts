@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 
 const env = { PARLEY_SESSION: 'sesn_1' }
@@ -73,74 +73,72 @@ test('Q27: events send with words prints a note if stdin is empty, but not with 
   expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
 })
 
-describe('files of a message', () => {
-  const cwd = temporaryFolder()
-  const png = Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==',
-    'base64',
-  )
-  const pdf = Buffer.from('%PDF-1.4\n\xe9\n', 'latin1')
-  writeFileSync(join(cwd, 'notes.md'), '# Notes\n')
-  writeFileSync(join(cwd, 'fox.png'), png)
-  writeFileSync(join(cwd, 'paper.pdf'), pdf)
-  writeFileSync(join(cwd, 'none.txt'), '')
-  writeFileSync(join(cwd, 'tune.mp3'), Buffer.from('ID3\x03\0\0\0\0\0\0', 'latin1'))
-  writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('caf\xe9', 'latin1'))
+const cwd = temporaryFolder()
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==',
+  'base64',
+)
+const pdf = Buffer.from('%PDF-1.4\n\xe9\n', 'latin1')
+writeFileSync(join(cwd, 'notes.md'), '# Notes\n')
+writeFileSync(join(cwd, 'fox.png'), png)
+writeFileSync(join(cwd, 'paper.pdf'), pdf)
+writeFileSync(join(cwd, 'none.txt'), '')
+writeFileSync(join(cwd, 'tune.mp3'), Buffer.from('ID3\x03\0\0\0\0\0\0', 'latin1'))
+writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('caf\xe9', 'latin1'))
 
-  const notes = { type: 'text', text: 'notes.md:\n# Notes\n' }
-  const source = (media_type: string, bytes: Buffer) => ({
-    type: 'base64',
-    media_type,
-    data: bytes.toString('base64'),
-  })
-  const image = { type: 'image', source: source('image/png', png) }
-  const document = { type: 'document', source: source('application/pdf', pdf) }
-  const words = { type: 'text', text: 'What is this?' }
+const notes = { type: 'text', text: 'notes.md:\n# Notes\n' }
+const source = (media_type: string, bytes: Buffer) => ({
+  type: 'base64',
+  media_type,
+  data: bytes.toString('base64'),
+})
+const image = { type: 'image', source: source('image/png', png) }
+const document = { type: 'document', source: source('application/pdf', pdf) }
+const words = { type: 'text', text: 'What is this?' }
 
-  const contents = async (argv: string[], world: RunOptions = {}) => {
-    const { code, body, err } = await send(argv, { cwd, ...world })
-    expect({ code, err }).toEqual({ code: 0, err: expect.any(String) })
-    return JSON.parse(body ?? '{}').events
-  }
+const contents = async (argv: string[], world: RunOptions = {}) => {
+  const { code, body, err } = await send(argv, { cwd, ...world })
+  expect({ code, err }).toEqual({ code: 0, err: expect.any(String) })
+  return JSON.parse(body ?? '{}').events
+}
 
-  test('Q28: events send puts the files of -f before the words, in the given order', async () => {
-    const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
-    expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
-  })
+test('Q28: events send puts the files of -f before the words, in the given order', async () => {
+  const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
+  expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
+})
 
-  test('Q28: events send puts piped text after the words, and -f - reads stdin as a file', async () => {
-    expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
-      { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
-    ])
-    expect(await contents(['What is this?', '-f', '-'], { stdin: png })).toEqual([
-      { type: 'user.message', content: [image, words] },
-    ])
-    expect(await contents(['-f', '-'], { stdin: 'a log' })).toEqual([
-      { type: 'user.message', content: [{ type: 'text', text: 'a log' }] },
-    ])
-  })
+test('Q28: events send puts piped text after the words, and -f - reads stdin as a file', async () => {
+  expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
+    { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
+  ])
+  expect(await contents(['What is this?', '-f', '-'], { stdin: png })).toEqual([
+    { type: 'user.message', content: [image, words] },
+  ])
+  expect(await contents(['-f', '-'], { stdin: 'a log' })).toEqual([
+    { type: 'user.message', content: [{ type: 'text', text: 'a log' }] },
+  ])
+})
 
-  test('Q28: without words, events send -f sends the file as a message, after flag events and before --system', async () => {
-    const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
-    expect(await contents(argv, { stdin: given })).toEqual([
-      JSON.parse(given),
-      { type: 'user.interrupt' },
-      { type: 'user.message', content: [image] },
-      { type: 'system.message', content: [{ type: 'text', text: 'Be brief' }] },
-    ])
-  })
+test('Q28: without words, events send -f sends the file as a message, after flag events and before --system', async () => {
+  const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
+  expect(await contents(argv, { stdin: given })).toEqual([
+    JSON.parse(given),
+    { type: 'user.interrupt' },
+    { type: 'user.message', content: [image] },
+    { type: 'system.message', content: [{ type: 'text', text: 'Be brief' }] },
+  ])
+})
 
-  test.each([
-    ['a file of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image'],
-    ['an empty file', ['none.txt'], 2, 'none.txt: the file is empty'],
-    ['a missing file', ['away.txt'], 11, 'away.txt: no such file or folder'],
-    ['a file that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text on line 1'],
-    ['stdin next to --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
-    ['stdin, which another flag reads too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
-  ])('Q29: events send sends nothing if -f names %s', async (_, argv, code, said) => {
-    const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
-    expect(ended).toMatchObject({ code, out: '', requests: [], err: expect.stringContaining(said) })
-  })
+test.each([
+  ['a file of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image'],
+  ['an empty file', ['none.txt'], 2, 'none.txt: the file is empty'],
+  ['a missing file', ['away.txt'], 11, 'away.txt: no such file or folder'],
+  ['a file that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text on line 1'],
+  ['stdin next to --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
+  ['stdin, which another flag reads too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
+])('Q29: events send sends nothing if -f names %s', async (_, argv, code, said) => {
+  const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
+  expect(ended).toMatchObject({ code, out: '', requests: [], err: expect.stringContaining(said) })
 })
 
 test.each([

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { confirms } from '../../harness/session-service.ts'
 
@@ -12,97 +12,95 @@ const parseEvents = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(getBo
 
 const text = (text: string) => [{ type: 'text', text }]
 
-describe('request of events send', () => {
-  test('events send joins its words to one message, and sends the key, version and beta headers', async () => {
-    const ended = await send(['Hello', 'agent'])
-    expect(ended.code).toBe(0)
-    expect(ended.requests[0]).toMatchObject({
-      method: 'POST',
-      url: 'https://agents.test/v1/sessions/sesn_1/events',
-      headers: {
-        'x-api-key': 'canary-key-0123456789',
-        'Content-Type': 'application/json',
-        'vendor-version': '2023-06-01',
-        'vendor-beta': 'managed-agents-2026-04-01',
-      },
-      text: '{"events":[{"type":"user.message","content":[{"type":"text","text":"Hello agent"}]}]}',
-    })
-    expect(ended.requests[0]?.headers).not.toHaveProperty('vendor-workspace-id')
+test('events send joins its words to one message, and sends the key, version and beta headers', async () => {
+  const ended = await send(['Hello', 'agent'])
+  expect(ended.code).toBe(0)
+  expect(ended.requests[0]).toMatchObject({
+    method: 'POST',
+    url: 'https://agents.test/v1/sessions/sesn_1/events',
+    headers: {
+      'x-api-key': 'canary-key-0123456789',
+      'Content-Type': 'application/json',
+      'vendor-version': '2023-06-01',
+      'vendor-beta': 'managed-agents-2026-04-01',
+    },
+    text: '{"events":[{"type":"user.message","content":[{"type":"text","text":"Hello agent"}]}]}',
   })
+  expect(ended.requests[0]?.headers).not.toHaveProperty('vendor-workspace-id')
+})
 
-  test('events send sends the events of flags in the given order, then the words, then --system', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'out.txt'), 'from a file')
-    const argv = [
-      ['--system', 'be brief'],
-      ['--tool-error', 'toolu_2=no=way'],
-      ['--message', '@@literal'],
-      ['--interrupt-thread', 't1'],
-      ['--outcome', 'works', '--rubric', 'runs', '--max-iterations', '5'],
-      ['--tool-result', 'toolu_1=@out.txt'],
-      ['--custom-tool-result', 'c1='],
-      ['--interrupt'],
-      ['--event', '{"type":"user.interrupt", "n": 1.0}'],
-      ['the', 'words'],
-    ].flat()
-    const ended = await send(argv, { cwd, exchange: answering('{"data":[]}') })
-    expect(ended.code).toBe(0)
-    const rubric = { type: 'text', content: 'runs' }
-    expect(parseEvents(ended)).toEqual([
-      { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
-      { type: 'user.message', content: text('@literal') },
-      { type: 'user.interrupt', session_thread_id: 't1' },
-      { type: 'user.define_outcome', description: 'works', rubric, max_iterations: 5 },
-      { type: 'user.tool_result', tool_use_id: 'toolu_1', content: text('from a file') },
-      { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
-      { type: 'user.interrupt' },
-      { type: 'user.interrupt', n: 1 },
-      { type: 'user.message', content: text('the words') },
-      { type: 'system.message', content: text('be brief') },
-    ])
-    expect(getBody(ended)).toContain('"n": 1.0}')
-  })
+test('events send sends the events of flags in the given order, then the words, then --system', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'out.txt'), 'from a file')
+  const argv = [
+    ['--system', 'be brief'],
+    ['--tool-error', 'toolu_2=no=way'],
+    ['--message', '@@literal'],
+    ['--interrupt-thread', 't1'],
+    ['--outcome', 'works', '--rubric', 'runs', '--max-iterations', '5'],
+    ['--tool-result', 'toolu_1=@out.txt'],
+    ['--custom-tool-result', 'c1='],
+    ['--interrupt'],
+    ['--event', '{"type":"user.interrupt", "n": 1.0}'],
+    ['the', 'words'],
+  ].flat()
+  const ended = await send(argv, { cwd, exchange: answering('{"data":[]}') })
+  expect(ended.code).toBe(0)
+  const rubric = { type: 'text', content: 'runs' }
+  expect(parseEvents(ended)).toEqual([
+    { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
+    { type: 'user.message', content: text('@literal') },
+    { type: 'user.interrupt', session_thread_id: 't1' },
+    { type: 'user.define_outcome', description: 'works', rubric, max_iterations: 5 },
+    { type: 'user.tool_result', tool_use_id: 'toolu_1', content: text('from a file') },
+    { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content: [] },
+    { type: 'user.interrupt' },
+    { type: 'user.interrupt', n: 1 },
+    { type: 'user.message', content: text('the words') },
+    { type: 'system.message', content: text('be brief') },
+  ])
+  expect(getBody(ended)).toContain('"n": 1.0}')
+})
 
-  const one = '{"type":"user.interrupt","x":1.10}'
-  test.each([
-    ['a body', '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }', ''],
-    ['a list', ' [{"type":"user.interrupt","x":1.10}]\n', '{"events":[{"type":"user.interrupt","x":1.10}]}'],
-    ['one event', '{"type":"user.interrupt",\n"x":1}\n', '{"events":[{"type":"user.interrupt",\n"x":1}]}'],
-    ['one event per line', `${one}\r\n\n${one}\n`, `{"events":[${one},\n${one}]}`],
-  ])('events send sends %s on stdin unchanged', async (_, stdin, sent) => {
-    const ended = await send([], { stdin })
-    expect(ended.code).toBe(0)
-    expect(getBody(ended)).toBe(sent || stdin)
-  })
+const one = '{"type":"user.interrupt","x":1.10}'
+test.each([
+  ['a body', '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }', ''],
+  ['a list', ' [{"type":"user.interrupt","x":1.10}]\n', '{"events":[{"type":"user.interrupt","x":1.10}]}'],
+  ['one event', '{"type":"user.interrupt",\n"x":1}\n', '{"events":[{"type":"user.interrupt",\n"x":1}]}'],
+  ['one event per line', `${one}\r\n\n${one}\n`, `{"events":[${one},\n${one}]}`],
+])('events send sends %s on stdin unchanged', async (_, stdin, sent) => {
+  const ended = await send([], { stdin })
+  expect(ended.code).toBe(0)
+  expect(getBody(ended)).toBe(sent || stdin)
+})
 
-  test('events send sends the events of -i first, then flags and words', async () => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
-    const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
-    expect(parseEvents(ended).map(({ type }: { type: string }) => type)).toEqual([
-      'user.interrupt',
-      'user.message',
-      'system.message',
-    ])
-    expect(getBody(ended)).toContain('"x":1.10')
-    expect(getBody(ended)).toContain('"more":1.0')
-  })
+test('events send sends the events of -i first, then flags and words', async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
+  const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
+  expect(parseEvents(ended).map(({ type }: { type: string }) => type)).toEqual([
+    'user.interrupt',
+    'user.message',
+    'system.message',
+  ])
+  expect(getBody(ended)).toContain('"x":1.10')
+  expect(getBody(ended)).toContain('"more":1.0')
+})
 
-  test('events send sends each beta once, and the vendor, version and workspace from the settings', async () => {
-    const env = {
-      PARLEY_VENDOR: 'acme',
-      PARLEY_AGENTS_VERSION: '2024-01-01',
-      PARLEY_WORKSPACE_ID: 'wrk_1',
-      PARLEY_BETAS: 'managed-agents-2026-04-01, skills-2025-10-02',
-    }
-    const argv = ['x', '--beta', 'compact-2026-01-12', '--beta', 'skills-2025-10-02']
-    expect((await send(argv, { env })).requests[0]?.headers).toMatchObject({
-      'acme-version': '2024-01-01',
-      'acme-beta': 'managed-agents-2026-04-01,skills-2025-10-02,compact-2026-01-12',
-      'acme-workspace-id': 'wrk_1',
-    })
-    expect((await send(['x', '--no-beta'])).requests[0]?.headers).not.toHaveProperty('vendor-beta')
+test('events send sends each beta once, and the vendor, version and workspace from the settings', async () => {
+  const env = {
+    PARLEY_VENDOR: 'acme',
+    PARLEY_AGENTS_VERSION: '2024-01-01',
+    PARLEY_WORKSPACE_ID: 'wrk_1',
+    PARLEY_BETAS: 'managed-agents-2026-04-01, skills-2025-10-02',
+  }
+  const argv = ['x', '--beta', 'compact-2026-01-12', '--beta', 'skills-2025-10-02']
+  expect((await send(argv, { env })).requests[0]?.headers).toMatchObject({
+    'acme-version': '2024-01-01',
+    'acme-beta': 'managed-agents-2026-04-01,skills-2025-10-02,compact-2026-01-12',
+    'acme-workspace-id': 'wrk_1',
   })
+  expect((await send(['x', '--no-beta'])).requests[0]?.headers).not.toHaveProperty('vendor-beta')
 })
 
 const denial = confirms('toolu_1', 'deny')
@@ -112,161 +110,157 @@ const message = { type: 'user.message', content: text('x') }
 const system = { type: 'system.message', content: text('x') }
 const [toolResult, interrupt] = [{ type: 'user.tool_result' }, { type: 'user.interrupt' }]
 
-describe('checks of events against the specification', () => {
-  test.each<[string, object[]]>([
-    ['a tool use id of 1 character', [confirmation({ tool_use_id: 'a' })]],
-    ['a tool use id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
-    ['a deny message of 10,000 characters', [confirmation({ deny_message: '👍'.repeat(10000) })]],
-    ['unknown fields', [{ ...message, extra: [1] }]],
-    ['unknown content blocks', [withContent('user.message', { type: 'image', source: 5 })]],
-    ['a tool result without an id', [toolResult]],
-    ['an undocumented content of a custom tool result', [{ type: 'user.custom_tool_result', content: 5 }]],
-    ['a system message after a message', [message, system]],
-    ['a system message after a tool result', [toolResult, system]],
-  ])('events send accepts %s', async (_, events) => {
-    const ended = await send([], { stdin: JSON.stringify(events), exchange: answering('{"data":[]}') })
-    expect(ended).toMatchObject({ code: 0 })
-    expect(parseEvents(ended)).toEqual(events)
+test.each<[string, object[]]>([
+  ['a tool use id of 1 character', [confirmation({ tool_use_id: 'a' })]],
+  ['a tool use id of 128 characters', [confirmation({ tool_use_id: '👍'.repeat(128) })]],
+  ['a deny message of 10,000 characters', [confirmation({ deny_message: '👍'.repeat(10000) })]],
+  ['unknown fields', [{ ...message, extra: [1] }]],
+  ['unknown content blocks', [withContent('user.message', { type: 'image', source: 5 })]],
+  ['a tool result without an id', [toolResult]],
+  ['an undocumented content of a custom tool result', [{ type: 'user.custom_tool_result', content: 5 }]],
+  ['a system message after a message', [message, system]],
+  ['a system message after a tool result', [toolResult, system]],
+])('events send accepts %s', async (_, events) => {
+  const ended = await send([], { stdin: JSON.stringify(events), exchange: answering('{"data":[]}') })
+  expect(ended).toMatchObject({ code: 0 })
+  expect(parseEvents(ended)).toEqual(events)
+})
+
+async function expectRefusal(events: unknown, problem: string): Promise<void> {
+  const ended = await send([], { stdin: JSON.stringify(events) })
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [], err: expect.stringContaining(problem) })
+}
+
+test.each<[string, object, string]>([
+  ['with an empty tool use id', { tool_use_id: '' }, 'tool_use_id: must not be empty'],
+  ['with an id of 129 characters', { tool_use_id: '👍'.repeat(129) }, 'tool_use_id: must be at most 128'],
+  ['without a tool use id', { tool_use_id: undefined }, 'tool_use_id: is missing'],
+  ['with a result other than allow and deny', { result: 'maybe' }, 'result: must be allow or deny'],
+  ['with a long message', { deny_message: 'a'.repeat(10001) }, 'deny_message: must be at most 10000'],
+  ['that allows with a message', { result: 'allow', deny_message: 'no' }, 'deny_message: is allowed only'],
+])('events send exits with 2 and sends nothing for a confirmation %s', async (_, fields, problem) => {
+  await expectRefusal([message, confirmation(fields)], `events[1].${problem}`)
+})
+
+const misplaced = 'a system.message must come right after'
+const systemWith = (block: object) => [message, withContent('system.message', block)]
+test.each<[string, unknown, string]>([
+  ['an empty list', [], 'events: must have at least one event'],
+  ['a text block without text', [withContent('user.message', { type: 'text' })], '[0].text: is missing'],
+  ['a system message as the first event', [system], `events[0]: ${misplaced}`],
+  ['two system messages', [message, system, system], 'events[1]: only one system.message is allowed'],
+  ['a system message after an interrupt', [interrupt, system], `events[1]: ${misplaced}`],
+  ['an unknown event type', [{ type: 'user.mesage' }], "'user.mesage' (did you mean user.message?)"],
+  ['an event without a type', [{}], 'events[0].type: is missing'],
+  ['an event that is not an object', [5], 'events[0]: must be an object'],
+  ['events that are not a list', { events: {} }, 'events: must be a list'],
+  ['an empty system message', systemWith({ type: 'text', text: '' }), '.text: must not be empty'],
+  ['a system message with an image', systemWith({ type: 'image' }), '.type: must be text blocks only'],
+])('events send exits with 2 and sends nothing for %s', (_, events, problem) =>
+  expectRefusal(events, problem),
+)
+
+test('events send reports all problems of the events together', async () => {
+  const ended = await send([], {
+    stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
   })
-
-  async function expectRefusal(events: unknown, problem: string): Promise<void> {
-    const ended = await send([], { stdin: JSON.stringify(events) })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [], err: expect.stringContaining(problem) })
-  }
-
-  test.each<[string, object, string]>([
-    ['with an empty tool use id', { tool_use_id: '' }, 'tool_use_id: must not be empty'],
-    ['with an id of 129 characters', { tool_use_id: '👍'.repeat(129) }, 'tool_use_id: must be at most 128'],
-    ['without a tool use id', { tool_use_id: undefined }, 'tool_use_id: is missing'],
-    ['with a result other than allow and deny', { result: 'maybe' }, 'result: must be allow or deny'],
-    ['with a long message', { deny_message: 'a'.repeat(10001) }, 'deny_message: must be at most 10000'],
-    ['that allows with a message', { result: 'allow', deny_message: 'no' }, 'deny_message: is allowed only'],
-  ])('events send exits with 2 and sends nothing for a confirmation %s', async (_, fields, problem) => {
-    await expectRefusal([message, confirmation(fields)], `events[1].${problem}`)
-  })
-
-  const misplaced = 'a system.message must come right after'
-  const systemWith = (block: object) => [message, withContent('system.message', block)]
-  test.each<[string, unknown, string]>([
-    ['an empty list', [], 'events: must have at least one event'],
-    ['a text block without text', [withContent('user.message', { type: 'text' })], '[0].text: is missing'],
-    ['a system message as the first event', [system], `events[0]: ${misplaced}`],
-    ['two system messages', [message, system, system], 'events[1]: only one system.message is allowed'],
-    ['a system message after an interrupt', [interrupt, system], `events[1]: ${misplaced}`],
-    ['an unknown event type', [{ type: 'user.mesage' }], "'user.mesage' (did you mean user.message?)"],
-    ['an event without a type', [{}], 'events[0].type: is missing'],
-    ['an event that is not an object', [5], 'events[0]: must be an object'],
-    ['events that are not a list', { events: {} }, 'events: must be a list'],
-    ['an empty system message', systemWith({ type: 'text', text: '' }), '.text: must not be empty'],
-    ['a system message with an image', systemWith({ type: 'image' }), '.type: must be text blocks only'],
-  ])('events send exits with 2 and sends nothing for %s', (_, events, problem) =>
-    expectRefusal(events, problem),
+  expect(ended.err.split('\n')).toHaveLength(5)
+  expect(ended.err).toMatch(
+    /^parley: stdin: 3 problems\n {2}events\[0\]\.type.*\n {2}events\[1\]\.tool_use_id.*\n {2}events\[2\]/,
   )
+})
 
-  test('events send reports all problems of the events together', async () => {
-    const ended = await send([], {
-      stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
-    })
-    expect(ended.err.split('\n')).toHaveLength(5)
-    expect(ended.err).toMatch(
-      /^parley: stdin: 3 problems\n {2}events\[0\]\.type.*\n {2}events\[1\]\.tool_use_id.*\n {2}events\[2\]/,
-    )
-  })
+test('events send names an invalid event by its line on stdin, or by its index if a flag added it', async () => {
+  const stdin = '{"type":"user.interrupt"}\n\n{"type":"user.message"}\n'
+  const { code, err } = await send(['--event', '{"type":"user.message"}'], { stdin })
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('  line 3: content: ') })
+  expect(err).toContain('  events[2].content: ')
+})
 
-  test('events send names an invalid event by its line on stdin, or by its index if a flag added it', async () => {
-    const stdin = '{"type":"user.interrupt"}\n\n{"type":"user.message"}\n'
-    const { code, err } = await send(['--event', '{"type":"user.message"}'], { stdin })
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('  line 3: content: ') })
-    expect(err).toContain('  events[2].content: ')
-  })
+test('events send advises --no-validate for an unknown event type, but not for a type that is not text', async () => {
+  const { code, err } = await send(['--event', '{"type":"user.future"}'])
+  expect(code).toBe(2)
+  expect(err).toBe(
+    "parley: the events: events[0].type: unknown event type 'user.future': 'parley help event-types' lists the types that you can send; --no-validate sends it\n",
+  )
+  expect((await send(['--event', '{"type":5}'])).err).not.toContain('--no-validate')
+})
 
-  test('events send advises --no-validate for an unknown event type, but not for a type that is not text', async () => {
-    const { code, err } = await send(['--event', '{"type":"user.future"}'])
-    expect(code).toBe(2)
-    expect(err).toBe(
-      "parley: the events: events[0].type: unknown event type 'user.future': 'parley help event-types' lists the types that you can send; --no-validate sends it\n",
-    )
-    expect((await send(['--event', '{"type":5}'])).err).not.toContain('--no-validate')
-  })
+const rubric = 'é'.repeat(262_145)
+const tooLong = 'rubric.content: must be at most 262144 characters long'
+test.each([
+  ['--max-iterations 21', ['--max-iterations', '21'], 'max_iterations: must be at most 20'],
+  ['a rubric of 262,145 characters', ['--rubric', rubric], tooLong],
+])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
+  const { code, err, requests } = await send(['--outcome', 'x', ...argv, '-q'])
+  expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
+  expect(err).toBe(`parley: the events: events[0].${said}; parley sends it, but the service may refuse it\n`)
+  expect((await send(['--outcome', 'x', ...argv, '--no-validate'])).err).toBe('')
+})
 
-  const rubric = 'é'.repeat(262_145)
-  const tooLong = 'rubric.content: must be at most 262144 characters long'
-  test.each([
-    ['--max-iterations 21', ['--max-iterations', '21'], 'max_iterations: must be at most 20'],
-    ['a rubric of 262,145 characters', ['--rubric', rubric], tooLong],
-  ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
-    const { code, err, requests } = await send(['--outcome', 'x', ...argv, '-q'])
-    expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
-    expect(err).toBe(
-      `parley: the events: events[0].${said}; parley sends it, but the service may refuse it\n`,
-    )
-    expect((await send(['--outcome', 'x', ...argv, '--no-validate'])).err).toBe('')
-  })
+test.each([
+  ['--message', ['--message', '']],
+  ['--outcome', ['--outcome', ' ']],
+  ['--rubric', ['--outcome', 'x', '--rubric', '@-']],
+])('events send refuses an empty text for %s', async (flag, argv) => {
+  const ended = await send(argv, { stdin: '' })
+  expect(ended).toMatchObject({ code: 2, requests: [], err: `parley: ${flag} is empty\n` })
+})
 
-  test.each([
-    ['--message', ['--message', '']],
-    ['--outcome', ['--outcome', ' ']],
-    ['--rubric', ['--outcome', 'x', '--rubric', '@-']],
-  ])('events send refuses an empty text for %s', async (flag, argv) => {
-    const ended = await send(argv, { stdin: '' })
-    expect(ended).toMatchObject({ code: 2, requests: [], err: `parley: ${flag} is empty\n` })
-  })
+test('events send refuses an undocumented beta, and advises the nearest one or --no-validate', async () => {
+  const ended = await send(['x', '--beta', 'skils-2025-10-02'])
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(ended.err).toBe(
+    "parley: --beta: undocumented beta 'skils-2025-10-02' (did you mean skills-2025-10-02?); --no-validate accepts it\n",
+  )
+  const undated = await send(['x', '--beta', 'computer-use'])
+  expect(undated.err).toContain("'computer-use' (did you mean computer-use-2025-11-24?)")
+  const env = { PARLEY_BETAS: 'nope' }
+  const refused = await send(['x'], { env })
+  expect(refused).toMatchObject({ code: 3, requests: [] })
+  expect(refused.err).toBe("parley: PARLEY_BETAS: undocumented beta 'nope'; --no-validate accepts it\n")
+  expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
+  expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
+  expect((await run(['chat', 'x'], { env })).code).toBe(0)
+})
 
-  test('events send refuses an undocumented beta, and advises the nearest one or --no-validate', async () => {
-    const ended = await send(['x', '--beta', 'skils-2025-10-02'])
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toBe(
-      "parley: --beta: undocumented beta 'skils-2025-10-02' (did you mean skills-2025-10-02?); --no-validate accepts it\n",
-    )
-    const undated = await send(['x', '--beta', 'computer-use'])
-    expect(undated.err).toContain("'computer-use' (did you mean computer-use-2025-11-24?)")
-    const env = { PARLEY_BETAS: 'nope' }
-    const refused = await send(['x'], { env })
-    expect(refused).toMatchObject({ code: 3, requests: [] })
-    expect(refused.err).toBe("parley: PARLEY_BETAS: undocumented beta 'nope'; --no-validate accepts it\n")
-    expect(await send(['x', '--betas', 'nope'])).toMatchObject({ code: 2, requests: [] })
-    expect(await send(['x', '--no-beta'], { env })).toMatchObject({ code: 0, requests: [{}] })
-    expect((await run(['chat', 'x'], { env })).code).toBe(0)
-  })
+test('events send --no-validate sends an undocumented beta', async () => {
+  const betas = ['--beta', 'new-2027-01-01', '--beta', 'skills-2025-10-02', '--no-validate']
+  const { requests } = await send(['x', ...betas])
+  const sent = 'managed-agents-2026-04-01,new-2027-01-01,skills-2025-10-02'
+  expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
+})
 
-  test('events send --no-validate sends an undocumented beta', async () => {
-    const betas = ['--beta', 'new-2027-01-01', '--beta', 'skills-2025-10-02', '--no-validate']
-    const { requests } = await send(['x', ...betas])
-    const sent = 'managed-agents-2026-04-01,new-2027-01-01,skills-2025-10-02'
-    expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
-  })
+test.each([
+  ['a beta with a comma', ['x', '--no-validate', '--beta', 'new-1,new-2'], "--beta 'new-1,new-2': must"],
+  ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], 'exclude'],
+  ['a rubric without an outcome', ['--rubric', 'x'], '--rubric must follow'],
+  ['a tool result without an id', ['--tool-result', 'x'], 'ID=TEXT'],
+  ['broken JSON even with --no-validate', ['--no-validate', '--event', '{'], '--event: not valid JSON'],
+  ['a list in --event', ['--event', '[]'], 'repeat the flag, or give a list by -i FILE or a pipe'],
+  ['a flag as the value of --message', ['--message', '--version'], "--message='--version'"],
+])('events send refuses %s, and sends nothing', async (_, argv, said) => {
+  const ended = await send(argv)
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [], err: expect.stringContaining(said) })
+})
 
-  test.each([
-    ['a beta with a comma', ['x', '--no-validate', '--beta', 'new-1,new-2'], "--beta 'new-1,new-2': must"],
-    ['--beta after --no-beta', ['x', '--no-beta', '--beta', 'skills-2025-10-02'], 'exclude'],
-    ['a rubric without an outcome', ['--rubric', 'x'], '--rubric must follow'],
-    ['a tool result without an id', ['--tool-result', 'x'], 'ID=TEXT'],
-    ['broken JSON even with --no-validate', ['--no-validate', '--event', '{'], '--event: not valid JSON'],
-    ['a list in --event', ['--event', '[]'], 'repeat the flag, or give a list by -i FILE or a pipe'],
-    ['a flag as the value of --message', ['--message', '--version'], "--message='--version'"],
-  ])('events send refuses %s, and sends nothing', async (_, argv, said) => {
-    const ended = await send(argv)
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [], err: expect.stringContaining(said) })
-  })
+test('events send sends 2,000 lines of events; if line 1,999 is invalid, it names the line and sends nothing', async () => {
+  const formatLine = (text: string) => `{"type":"user.message","content":[{"type":"text"${text}}]}`
+  const lines = Array.from({ length: 2000 }, (_, i) => formatLine(`,"text":"${i}"`))
+  const ended = await send(['--ids'], { stdin: lines.join('\n') })
+  expect(ended.code).toBe(0)
+  expect(ended.out.trim().split('\n')).toHaveLength(2000)
+  expect(parseEvents(ended)[1998].content[0].text).toBe('1998')
 
-  test('events send sends 2,000 lines of events; if line 1,999 is invalid, it names the line and sends nothing', async () => {
-    const formatLine = (text: string) => `{"type":"user.message","content":[{"type":"text"${text}}]}`
-    const lines = Array.from({ length: 2000 }, (_, i) => formatLine(`,"text":"${i}"`))
-    const ended = await send(['--ids'], { stdin: lines.join('\n') })
-    expect(ended.code).toBe(0)
-    expect(ended.out.trim().split('\n')).toHaveLength(2000)
-    expect(parseEvents(ended)[1998].content[0].text).toBe('1998')
-
-    const lineProblems = [
-      [formatLine(''), 'content[0].text: is missing'],
-      ['{"type":', 'not valid JSON: column 9'],
-      [`\u00a0${lines[1998]}`, 'not valid JSON: column 1'],
-    ] as const
-    for (const [line, problem] of lineProblems) {
-      const { code, err, requests } = await send([], { stdin: lines.with(1998, line).join('\n') })
-      expect([code, requests, err]).toEqual([2, [], expect.stringContaining(`stdin: line 1999: ${problem}`)])
-    }
-  })
+  const lineProblems = [
+    [formatLine(''), 'content[0].text: is missing'],
+    ['{"type":', 'not valid JSON: column 9'],
+    [`\u00a0${lines[1998]}`, 'not valid JSON: column 1'],
+  ] as const
+  for (const [line, problem] of lineProblems) {
+    const { code, err, requests } = await send([], { stdin: lines.with(1998, line).join('\n') })
+    expect([code, requests, err]).toEqual([2, [], expect.stringContaining(`stdin: line 1999: ${problem}`)])
+  }
 })
 
 const data = [

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseLines } from '../../harness/run.ts'
 import {
   always,
@@ -50,62 +50,60 @@ const openWaiting = (next: ScriptEvents) =>
   createSessionService({ posts: [task(next), { type: 'user.tool_confirmation', next: done }] })
 const runArguments = ['events', 'run', 'do it', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 
-describe('tool use of a child thread that waits while the session runs', () => {
-  test('events run replies to a waiting child thread while the main thread works', async () => {
-    const service = openWaiting(childWaits)
-    const { code, out } = await service.run([...runArguments, '--deadline', '1h'])
-    expect([code, out, service.replies()]).toEqual([0, 'done\n', [[confirms('t1')]]])
-  })
+test('events run replies to a waiting child thread while the main thread works', async () => {
+  const service = openWaiting(childWaits)
+  const { code, out } = await service.run([...runArguments, '--deadline', '1h'])
+  expect([code, out, service.replies()]).toEqual([0, 'done\n', [[confirms('t1')]]])
+})
 
-  test('events run prints once that it waits for the session if no event follows a denial for 30 s', async () => {
-    const service = createSessionService({
-      posts: [task([...childWaits, endTurn]), { type: 'user.tool_confirmation', next: [] }],
-    })
-    service.write('deny.json', always('deny'))
-    const argv = ['events', 'run', 'do it', '--policy', 'deny.json', '--deadline', '5m']
-    const { code, err } = await service.run(argv)
-    expect(code).toBe(15)
-    expect(err.match(/.* has sent no event .*/g)).toEqual([
-      'parley: s1 has sent no event for 30 s: waiting for it to continue after user.tool_confirmation',
-    ])
+test('events run prints once that it waits for the session if no event follows a denial for 30 s', async () => {
+  const service = createSessionService({
+    posts: [task([...childWaits, endTurn]), { type: 'user.tool_confirmation', next: [] }],
   })
+  service.write('deny.json', always('deny'))
+  const argv = ['events', 'run', 'do it', '--policy', 'deny.json', '--deadline', '5m']
+  const { code, err } = await service.run(argv)
+  expect(code).toBe(15)
+  expect(err.match(/.* has sent no event .*/g)).toEqual([
+    'parley: s1 has sent no event for 30 s: waiting for it to continue after user.tool_confirmation',
+  ])
+})
 
-  test('events confirm --pending replies to a waiting child thread', async () => {
-    const service = createSessionService({ history: [userSays('x'), ...childWaits] })
-    const { code } = await service.run(['events', 'confirm', '--pending', '--allow'])
-    expect({ code, posts: service.posts }).toEqual({ code: 0, posts: [[confirms('t1')]] })
-  })
+test('events confirm --pending replies to a waiting child thread', async () => {
+  const service = createSessionService({ history: [userSays('x'), ...childWaits] })
+  const { code } = await service.run(['events', 'confirm', '--pending', '--allow'])
+  expect({ code, posts: service.posts }).toEqual({ code: 0, posts: [[confirms('t1')]] })
+})
 
-  test('events follow prints that a child thread waits for a reply, and continues until the session is idle', async () => {
-    const service = createSessionService({ history: [userSays('x'), ...childWaits] })
-    void service.timers.wait(20_000).then(() => service.add(confirms('t1'), ...(done as Event[])))
-    const { code, out, err } = await service.run(['events', 'follow'])
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('done\n') })
-    expect(err).toContain('t1')
-    expect(err).toContain('events confirm')
-  })
+test('events follow prints that a child thread waits for a reply, and continues until the session is idle', async () => {
+  const service = createSessionService({ history: [userSays('x'), ...childWaits] })
+  void service.timers.wait(20_000).then(() => service.add(confirms('t1'), ...(done as Event[])))
+  const { code, out, err } = await service.run(['events', 'follow'])
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('done\n') })
+  expect(err).toContain('t1')
+  expect(err).toContain('events confirm')
+})
 
-  test('events follow exits with 12 if the session is idle while a child thread waits for a reply', async () => {
-    const service = createSessionService({ history: [userSays('x'), ...childWaits] })
-    void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
-    const { code, err } = await service.run(['events', 'follow'])
-    expect(code).toBe(12)
-    expect(err).toContain('  t1: ')
-  })
+test('events follow exits with 12 if the session is idle while a child thread waits for a reply', async () => {
+  const service = createSessionService({ history: [userSays('x'), ...childWaits] })
+  void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
+  const { code, err } = await service.run(['events', 'follow'])
+  expect(code).toBe(12)
+  expect(err).toContain('  t1: ')
+})
 
-  test.each<[string, ScriptEvents]>([
-    ['the thread continued without a reply', [threadStatus('running')]],
-    ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
-    ['an interrupt of all threads', [interrupt]],
-    ['the end of the thread', [terminated]],
-    ['a reply of another client', [confirms('t1')]],
-  ])('events run and events confirm send no reply to a child thread after %s', async (_, next) => {
-    const service = createSessionService({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
-    await service.run(runArguments)
-    expect(service.replies()).toEqual([])
-    const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
-    expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('no tool use waits') })
-  })
+test.each<[string, ScriptEvents]>([
+  ['the thread continued without a reply', [threadStatus('running')]],
+  ['an interrupt of the thread', [{ ...interrupt, ...inThread }]],
+  ['an interrupt of all threads', [interrupt]],
+  ['the end of the thread', [terminated]],
+  ['a reply of another client', [confirms('t1')]],
+])('events run and events confirm send no reply to a child thread after %s', async (_, next) => {
+  const service = createSessionService({ posts: [task([...childWaits, ...next, says('done'), endTurn])] })
+  await service.run(runArguments)
+  expect(service.replies()).toEqual([])
+  const pending = await service.run(['events', 'confirm', '--pending', '--allow'])
+  expect(pending).toMatchObject({ code: 2, err: expect.stringContaining('no tool use waits') })
 })
 
 test.each<[string, string[], Event]>([
@@ -152,73 +150,71 @@ test('events run posts each tool result in its own request, and all confirmation
   ])
 })
 
-describe('warnings about refused tool uses and failed servers', () => {
-  const refused = bash('t1', {
-    evaluated_permission: 'deny',
-    evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
+const refused = bash('t1', {
+  evaluated_permission: 'deny',
+  evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
+})
+const fails = (server: string, status: string): Event => ({
+  type: 'session.error',
+  error: {
+    type: 'mcp_connection_failed_error',
+    mcp_server_name: server,
+    message: 'cannot be reached',
+    retry_status: { type: status },
+  },
+})
+const argv = [...runArguments, '-q', '--report', 'report.json']
+
+test('events run warns about a refused tool use even with -q, and counts it in the report', async () => {
+  const service = createSessionService({ posts: [task([running, refused, says('done'), endTurn])] })
+  const { code, err } = await service.run(argv)
+  expect({ code, replies: service.replies() }).toEqual({ code: 0, replies: [] })
+  expect(err).toMatch(/warning.*refused.*bash.*t1|refused.*t1/)
+  expect(err).toContain('high_risk')
+  expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
+})
+
+test('events run warns once about an MCP server that failed for good, and not about a server that is retried', async () => {
+  const service = createSessionService({
+    posts: [
+      task([
+        ...[running, fails('jira', 'retrying'), fails('github', 'retrying')],
+        ...[fails('github', 'exhausted'), fails('github', 'exhausted'), says('done'), endTurn],
+      ]),
+    ],
   })
-  const fails = (server: string, status: string): Event => ({
+  const { code, err } = await service.run(argv)
+  expect({ code }).toEqual({ code: 0 })
+  expect(err.match(/github/g)).toHaveLength(1)
+  expect(err).not.toContain('jira')
+  expect(err).toContain('cannot be reached')
+  expect(service.report()).toMatchObject({ warnings: { failedServers: 1 } })
+})
+
+test('events run warns about an error of the session if the service does not retry', async () => {
+  const fails = (status: string): Event => ({
     type: 'session.error',
-    error: {
-      type: 'mcp_connection_failed_error',
-      mcp_server_name: server,
-      message: 'cannot be reached',
-      retry_status: { type: status },
-    },
+    error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
   })
-  const argv = [...runArguments, '-q', '--report', 'report.json']
-
-  test('events run warns about a refused tool use even with -q, and counts it in the report', async () => {
-    const service = createSessionService({ posts: [task([running, refused, says('done'), endTurn])] })
-    const { code, err } = await service.run(argv)
-    expect({ code, replies: service.replies() }).toEqual({ code: 0, replies: [] })
-    expect(err).toMatch(/warning.*refused.*bash.*t1|refused.*t1/)
-    expect(err).toContain('high_risk')
-    expect(service.report()).toMatchObject({ warnings: { refusedToolUses: 1 } })
-  })
-
-  test('events run warns once about an MCP server that failed for good, and not about a server that is retried', async () => {
-    const service = createSessionService({
-      posts: [
-        task([
-          ...[running, fails('jira', 'retrying'), fails('github', 'retrying')],
-          ...[fails('github', 'exhausted'), fails('github', 'exhausted'), says('done'), endTurn],
-        ]),
-      ],
-    })
-    const { code, err } = await service.run(argv)
+  const runWith = async (...steps: ScriptEvents) => {
+    const service = createSessionService({ posts: [task([running, ...steps, endTurn])] })
+    const { code, err } = await service.run([...argv, '--last'])
     expect({ code }).toEqual({ code: 0 })
-    expect(err.match(/github/g)).toHaveLength(1)
-    expect(err).not.toContain('jira')
-    expect(err).toContain('cannot be reached')
-    expect(service.report()).toMatchObject({ warnings: { failedServers: 1 } })
-  })
+    const { warnings } = service.report() as { warnings: { sessionErrors: number } }
+    const isWarned = err.includes('an error that the service does not retry: gave up')
+    expect(warnings.sessionErrors).toBe(isWarned ? 1 : 0)
+    return isWarned
+  }
+  expect(await runWith(says('partial'), fails('exhausted'))).toBe(true)
+  expect(await runWith(says('partial'), fails('retrying'))).toBe(false)
+  expect(await runWith(fails('exhausted'), says('done'))).toBe(true)
+})
 
-  test('events run warns about an error of the session if the service does not retry', async () => {
-    const fails = (status: string): Event => ({
-      type: 'session.error',
-      error: { type: 'model_overloaded_error', message: 'gave up', retry_status: { type: status } },
-    })
-    const runWith = async (...steps: ScriptEvents) => {
-      const service = createSessionService({ posts: [task([running, ...steps, endTurn])] })
-      const { code, err } = await service.run([...argv, '--last'])
-      expect({ code }).toEqual({ code: 0 })
-      const { warnings } = service.report() as { warnings: { sessionErrors: number } }
-      const isWarned = err.includes('an error that the service does not retry: gave up')
-      expect(warnings.sessionErrors).toBe(isWarned ? 1 : 0)
-      return isWarned
-    }
-    expect(await runWith(says('partial'), fails('exhausted'))).toBe(true)
-    expect(await runWith(says('partial'), fails('retrying'))).toBe(false)
-    expect(await runWith(fails('exhausted'), says('done'))).toBe(true)
-  })
-
-  test('--errors json prints each warning on its own line', async () => {
-    const steps = [running, refused, fails('github', 'terminal'), says('done'), endTurn]
-    const { err } = await createSessionService({ posts: [task(steps)] }).run([...argv, '--errors', 'json'])
-    const warnings = parseLines(err).map(({ warning }) => warning)
-    expect(warnings).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
-  })
+test('--errors json prints each warning on its own line', async () => {
+  const steps = [running, refused, fails('github', 'terminal'), says('done'), endTurn]
+  const { err } = await createSessionService({ posts: [task(steps)] }).run([...argv, '--errors', 'json'])
+  const warnings = parseLines(err).map(({ warning }) => warning)
+  expect(warnings).toEqual([expect.stringContaining('t1'), expect.stringContaining('github')])
 })
 
 test('events run marks a redacted part of a message, and warns about the part with --last', async () => {

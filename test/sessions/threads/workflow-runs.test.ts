@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   createSessionService,
   type Event,
@@ -34,27 +34,25 @@ const starts: ScriptEvents = [running, created('w1'), says('I started a run'), e
 const open = (next: ScriptEvents, more: SessionScript = {}) =>
   createSessionService({ posts: [{ type: 'user.message', next }], ...more })
 const runArguments = ['events', 'run', 'do it', '--last', '--report', 'report.json']
-describe('end of a turn with workflow runs', () => {
-  test('events run waits for the end of a workflow run and prints the answer after it', async () => {
-    const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
-    const { code, out, err } = await service.run(runArguments)
-    expect({ code, out }).toEqual({ code: 0, out: 'all is well\n' })
-    expect(err).toContain('review-w1 (w1)')
-    expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
-  })
-
-  test.each(['send do-it --follow', 'run do-it'])(
-    'events %s continues until the session is idle after its last workflow run',
-    async (words) => {
-      const second = [created('w2'), endTurn, later(ended('w2')), says('two'), endTurn]
-      const service = open([running, created('w1'), says('one'), endTurn, later(ended('w1')), ...second])
-      const { code, out, err } = await service.run(['events', ...words.split(' ')])
-      expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^two$/m) })
-      expect(err.match(/^parley: waiting for the workflow run review-w1 \(w1\)/gm)).toHaveLength(1)
-      expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
-    },
-  )
+test('events run waits for the end of a workflow run and prints the answer after it', async () => {
+  const service = open([...starts, later(ended('w1')), running, says('all is well'), endTurn])
+  const { code, out, err } = await service.run(runArguments)
+  expect({ code, out }).toEqual({ code: 0, out: 'all is well\n' })
+  expect(err).toContain('review-w1 (w1)')
+  expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
 })
+
+test.each(['send do-it --follow', 'run do-it'])(
+  'events %s continues until the session is idle after its last workflow run',
+  async (words) => {
+    const second = [created('w2'), endTurn, later(ended('w2')), says('two'), endTurn]
+    const service = open([running, created('w1'), says('one'), endTurn, later(ended('w1')), ...second])
+    const { code, out, err } = await service.run(['events', ...words.split(' ')])
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^two$/m) })
+    expect(err.match(/^parley: waiting for the workflow run review-w1 \(w1\)/gm)).toHaveLength(1)
+    expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
+  },
+)
 
 test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
   const theirs = [userSays('other'), running, says('theirs')]
