@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
-import { formatListQuery, listEvents, listNewestEvents } from '../../sessions/listing/event-list.ts'
+import { collectEvents, formatListQuery, listEvents } from '../../sessions/listing/event-list.ts'
 import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
 import { createSessionClient, createSessionFlags, type SessionOptions } from '../../sessions/session.ts'
 import { endpoints } from '../../wire/endpoints.ts'
@@ -45,17 +45,14 @@ export default {
     const { type: types, order, limit } = options
     const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }
-    const proof = { isProved: true }
-    const list = async () =>
-      isNewest
-        ? [await listNewestEvents(caller, parts, { types, order, limit }, proof)]
-        : listEvents(caller, parts, query, proof)
     const text = formatListQuery(query)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: text || undefined })) return
     const raw = createRawPrinter(output)
     const printRows = createEventRowPrinter(context)
+    const list = listEvents(caller, parts, query)
+    const isPrintedBackwards = isNewest && order === undefined
     let count = 0
-    for await (const items of await list()) {
+    for await (const items of isPrintedBackwards ? [(await collectEvents(list)).reverse()] : list) {
       // From the second page on, the list may be long, so V8 gets less memory for new objects.
       if (count > 0 && items.length > 0) host.limitYoungGeneration?.(cleanups)
       const events = items.map(({ event }) => event)
@@ -69,11 +66,5 @@ export default {
     }
     await output.flush()
     if (count === 0) messages.note(types ? `no event has the type ${types.join(' or ')}` : 'no events')
-    const isCut = limit !== undefined && count >= limit
-    const doubt = isCut
-      ? `these may not be the ${isNewest ? 'newest' : 'oldest'} events`
-      : 'the order may be wrong'
-    if (!proof.isProved && count > 0)
-      messages.note(`the times of the events do not show whether their order is correct: ${doubt}`)
   },
 } satisfies CommandModule

@@ -63,11 +63,6 @@ export class Follower {
    */
   #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true
-  /**
-   * True if the service ignores the requested order and lists the newest events first. If the times of the
-   * events do not prove their order, the follower compares the list with the stream.
-   */
-  #listsNewestFirst = false
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
 
@@ -269,18 +264,12 @@ export class Follower {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
     const requestedAt = { now: timers.now(), date: timers.wallTime() }
-    const list = (await this.#readListBackwards(parts)) ?? (await this.#readWholeList(parts))
+    const list =
+      (await this.#readListBackwards(parts)) ??
+      (await collectEvents(listEventsOldestFirst(this.#access.caller, parts)))
     this.#reconnectPolicy.recordResponse()
     this.#listedAt = requestedAt
     return list
-  }
-
-  async #readWholeList(parts: RequestParts): Promise<EventItem[]> {
-    const proof = { isProved: true }
-    const list = await collectEvents(listEvents(this.#access.caller, parts, { order: 'asc' }, proof))
-    if (proof.isProved) return list
-    this.#listsNewestFirst ||= this.seen.isOppositeOfStream(list)
-    return this.#listsNewestFirst ? list.reverse() : list
   }
 
   /**

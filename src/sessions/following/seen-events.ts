@@ -87,14 +87,6 @@ export class SeenEvents {
     return isEnd && this.state.pending.every((id) => identities.includes(id)) && !identities.some(isDigest)
   }
 
-  /** Returns whether the stream has delivered at least three events of the list, all in the opposite order. */
-  isOppositeOfStream(list: readonly EventItem[]): boolean {
-    const positions = new Map(list.map((item, position) => [getEventIdentity(item), position]))
-    const before = this.#streamedBefore?.map(({ identity }) => identity) ?? []
-    const streamed = [...this.log.unlistedIdentities, ...before].flatMap((each) => positions.get(each) ?? [])
-    return streamed.length >= 3 && streamed.every((position, i) => position <= (streamed[i - 1] ?? Infinity))
-  }
-
   addRepeated({ event, text }: EventItem): boolean {
     this.#search?.addProgress(event)
     return this.state.addRepeated(event, text)

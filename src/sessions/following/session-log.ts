@@ -68,13 +68,6 @@ export class SessionLog {
     if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
   }
 
-  /** Identities of the events that the stream has delivered and no list has contained, in their order. */
-  get unlistedIdentities(): string[] {
-    return this.#entries.flatMap(({ identity, isUnseen, listedBy }) =>
-      isUnseen || listedBy > 0 ? [] : identity,
-    )
-  }
-
   append(item: IdentifiedEvent, { isFromThisProcess = false, isListed = false } = {}): void {
     if (isListed) this.#listCount ||= 1
     this.#append(item, createEntry(item, isFromThisProcess, isListed ? this.#listCount : 0))

@@ -55,11 +55,6 @@ export function formatListQuery(
 export const listEventsOldestFirst = (caller: ServiceCaller, parts: RequestParts) =>
   listEvents(caller, parts, { order: 'asc' })
 
-interface OrderProof {
-  /** Becomes false if the times of the events do not prove their order. */
-  isProved: boolean
-}
-
 /**
  * Lists a session's events page by page. Services may ignore types, limit and order, so parley applies them
  * again. A list in the opposite order is read to its end before the first event is yielded. If a page cannot
@@ -69,16 +64,14 @@ export async function* listEvents(
   caller: ServiceCaller,
   parts: RequestParts,
   query: EventListQuery = {},
-  proof: OrderProof = { isProved: true },
 ): AsyncGenerator<EventItem[]> {
   const { types, order, limit = Infinity } = query
-  const hasWantedType = (item: EventItem) => hasType(item, types)
+  const hasWantedType = ({ event }: EventItem) => !types || types.includes(event.type)
   let isReversed = order === undefined ? false : undefined
   let held: EventItem[] = []
   let left = limit
 
   function release(): EventItem[] {
-    if (isReversed === undefined && !isInOrder(held, order)) proof.isProved = false
     const wanted = held.filter(hasWantedType)
     const items = (isReversed ? wanted.reverse() : wanted).slice(0, left)
     held = []
@@ -96,7 +89,6 @@ export async function* listEvents(
       }
       const hasEnough = held.filter(hasWantedType).length >= left
       if (isReversed === undefined && !hasEnough && held.length < maxHeldEvents) continue
-      if (isReversed === undefined) proof.isProved = false
       isReversed = false
       yield release()
       if (left <= 0) return
@@ -108,37 +100,12 @@ export async function* listEvents(
   yield release()
 }
 
-const hasType = ({ event }: EventItem, types: readonly string[] | undefined): boolean =>
-  !types || types.includes(event.type)
-
 export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>): Promise<EventItem[]> {
   const items: EventItem[] = []
   // Spreading a page of over 100,000 events exceeds the maximum number of call arguments, so parley adds the
   // events one by one.
   for await (const page of pages) for (const item of page) items.push(item)
   return items
-}
-
-/**
- * Returns the newest `limit` events in the requested order. If the times in a descending list do not prove
- * its order, reads the whole list again in ascending order, with the events of all types, because events of
- * one type often have equal times.
- */
-export async function listNewestEvents(
-  caller: ServiceCaller,
-  parts: RequestParts,
-  { types, limit, order = 'asc' }: EventListQuery & { limit: number },
-  proof: OrderProof,
-): Promise<EventItem[]> {
-  const putInOrder = (oldestFirst: EventItem[]) => (order === 'asc' ? oldestFirst : oldestFirst.reverse())
-  const descending = { isProved: true }
-  const newest = await collectEvents(listEvents(caller, parts, { types, order: 'desc', limit }, descending))
-  if (descending.isProved || newest.length < Math.min(limit, 2)) return putInOrder(newest.reverse())
-  let last: EventItem[] = []
-  for await (const items of listEvents(caller, parts, { order: 'asc' }, proof))
-    for (const item of items)
-      if (hasType(item, types) && last.push(item) >= 2 * limit) last = last.slice(-limit)
-  return putInOrder(last.slice(-limit))
 }
 
 /** Yields pages in the service's order. Throws a `CliError` if the list may be incomplete. */
@@ -212,13 +179,6 @@ function isReversedOrder(items: readonly EventItem[], order: string | undefined)
   const down = findLongestRise(times.reverse())
   if (up === down || Math.max(up, down) < 3) return undefined
   return order === 'desc' ? up > down : down > up
-}
-
-function isInOrder(items: readonly EventItem[], order: string | undefined): boolean {
-  const times = items.map(({ event }) => parseTimestampMs(event.processed_at))
-  const sorted = order === 'desc' ? times.reverse() : times
-  const isRising = sorted.length < 2 || (sorted[0] as number) < (sorted.at(-1) as number)
-  return isRising && sorted.every((time, at) => at === 0 || time >= (sorted[at - 1] as number))
 }
 
 function findLongestRise(numbers: readonly number[]): number {
