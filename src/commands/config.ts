@@ -14,14 +14,13 @@ import {
   defaultProfileName,
   demoProfileName,
   findProfileValues,
-  listExcludedSettings,
   listProfileNames,
   readProfile,
+  requireChangeableProfile,
 } from '../settings/profiles.ts'
 import {
   chooseSettingValues,
   findSettingProblem,
-  formatNameWithValueIfSafe,
   formatProfileFlag,
   type UncheckedSetting,
 } from '../settings/resolve.ts'
@@ -106,25 +105,20 @@ export const configCommands = {
         )
       }
       const read = () => readValue(context, name)
-      const isRead = given === undefined || given === '-'
-      const text = isRead
-        ? await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, read)
-        : given
-      const { value, problem, suggestion, hadQuotes } = parseSettingInput(name, text)
-      if (problem !== undefined) {
-        // parley cannot redact the secrets of an unreadable profile. So the message does not quote the value,
-        // which may be a secret.
-        const isQuoted = !isRead && (await readProfile(context).then(Boolean, () => false))
-        throw usageError(
-          `${isQuoted ? formatNameWithValueIfSafe(name, text) : name} ${problem}${suggestion === undefined ? '' : `: ${suggestion}`}`,
-        )
-      }
+      const text =
+        given === undefined || given === '-'
+          ? await context.tracker.during({ onInterrupt: () => 'nothing was changed' }, read)
+          : given
+      const { value, problem, hadQuotes } = parseSettingInput(name, text)
+      // The message does not quote the value, which may be a misplaced secret.
+      if (problem !== undefined) throw usageError(`${name} ${problem}`)
       const unknown = name === 'betas' && validate ? describeUndocumentedBeta(value as string[]) : undefined
       if (unknown !== undefined) throw usageError(`${name}: ${unknown}`)
       let replaced: string[] = []
       const profile = await changeProfile(context, (values) => {
-        replaced = listExcludedSettings(name).filter((other) => Object.hasOwn(values, other))
-        return addProfileValue(values, name, value)
+        const changed = addProfileValue(values, name, value)
+        replaced = Object.keys(values).filter((other) => !Object.hasOwn(changed, other))
+        return changed
       })
       // The name of a new profile may be misspelled, so a note names it. The default profile needs no note.
       if (profile.isNew && profile.name !== defaultProfileName)
@@ -210,10 +204,7 @@ export const configCommands = {
     ],
     examples: ['parley config use work'],
     async run(context, _, [name = '']) {
-      if (name === demoProfileName)
-        throw usageError(
-          `${demoProfileName} cannot be the current profile. Use --profile ${demoProfileName} or PARLEY_PROFILE=${demoProfileName} for each command`,
-        )
+      requireChangeableProfile(name)
       await changeProfileFile(context, (file) => {
         // The default profile exists even without values, so it can always be selected.
         if (findProfileValues(file, name) === undefined && name !== defaultProfileName)
@@ -247,21 +238,19 @@ export const configCommands = {
     ],
     examples: ['parley config delete work', 'parley config delete work --yes'],
     async run(context, { yes }: { yes?: boolean }, [name = '']) {
-      if (name === demoProfileName)
-        throw usageError(`the profile ${demoProfileName} is built in and cannot be deleted`)
+      requireChangeableProfile(name)
       if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
       let isCurrent = false
-      let isEmpty = false
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
         if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
         isCurrent = (file.current || defaultProfileName) === name
-        isEmpty = Object.keys(findProfileValues({ profiles }, defaultProfileName) ?? {}).length === 0
         return { ...file, current: isCurrent ? undefined : file.current, profiles }
       })
       if (!isCurrent) return
-      const which = `'${defaultProfileName}'${isEmpty ? ', which has no settings' : ''}`
-      context.messages.note(`the current profile is now ${which}: 'parley config use NAME' selects another`)
+      context.messages.note(
+        `the current profile is now '${defaultProfileName}': 'parley config use NAME' selects another`,
+      )
       noteOverride(context)
     },
   },
@@ -302,10 +291,9 @@ async function readValue(context: Context, name: SettingName): Promise<string> {
 }
 
 async function confirmDeletion(context: Context, name: string): Promise<boolean> {
-  const { input } = context
   const file = await readProfileFile(context.host, context.messages)
   if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
-  if (input.stdinKind !== 'terminal')
+  if (context.input.stdinKind !== 'terminal')
     throw usageError(
       `config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete '${name}'`,
     )

@@ -8,11 +8,10 @@ import {
   findSecretOrigin,
   formatProfileFlag,
   type ResolvedSettings,
-  secretSettings,
   serviceNames,
 } from '../settings/resolve.ts'
 import { getSettingSchema } from '../settings/schemas.ts'
-import { getSettingEnvVar, type SettingName } from '../settings/table.ts'
+import { getSettingEnvVar, type SettingName, secretSettings } from '../settings/table.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { HttpRequest } from '../wire/exchange.ts'

@@ -9,9 +9,9 @@ import {
   describeRefusedSecret,
   formatProfileFlag,
   type ResolvedSettings,
-  secretSettings,
 } from '../settings/resolve.ts'
 import { headerValuePattern, type Settings } from '../settings/schemas.ts'
+import { secretSettings } from '../settings/table.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { isMarkup } from '../wire/markup.ts'
 import { isRefusedSecretStatus } from './retry.ts'

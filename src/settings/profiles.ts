@@ -9,7 +9,13 @@ import {
   readProfileFile,
   UnreadableProfileFileError,
 } from './profile-file.ts'
-import { getSettingDefinition, isSecretSetting, type SettingName, settingNames } from './table.ts'
+import {
+  findSecretPair,
+  getSettingDefinition,
+  isSecretSetting,
+  type SettingName,
+  settingNames,
+} from './table.ts'
 
 export interface Profile {
   name: string
@@ -111,18 +117,9 @@ export function createUnknownProfileError(file: ProfileFile, name: string): CliE
 
 export type ProfileValues = Record<string, unknown>
 
-/**
- * Returns the settings that must be removed if `name` gets a value: a secret and its command exclude each
- * other.
- */
-export const listExcludedSettings = (name: SettingName): string[] =>
-  settingNames.filter(
-    (other) =>
-      getSettingDefinition(other).printsSecret === name || getSettingDefinition(name).printsSecret === other,
-  )
-
+/** Removes the command of a new secret, or the secret of a new command. */
 export function addProfileValue(values: ProfileValues, name: SettingName, value: unknown): ProfileValues {
-  const replaced = listExcludedSettings(name)
+  const replaced: readonly string[] = findSecretPair(name) ?? []
   const kept = Object.entries(values).filter(([key]) => !replaced.includes(key))
   return { ...Object.fromEntries(kept), [name]: value }
 }
@@ -149,9 +146,8 @@ export async function changeProfile(
   let changed = { name: '', chosenBy: '', isNew: false }
   let refused: SettingName[] = []
   await changeProfileFile(context, (file) => {
-    const chosen = chooseProfileName(file, { named, env: host.env })
-    const { name, chosenBy } = chosen
-    requireChangeableProfile(chosen)
+    const { name, chosenBy } = chooseProfileName(file, { named, env: host.env })
+    requireChangeableProfile(name)
     const before = findProfileValues(file, name)
     changed = { name, chosenBy, isNew: before === undefined }
     const values = change(before ?? {})
@@ -173,11 +169,11 @@ const listRefusedAddresses = (before: ProfileValues = {}, values: ProfileValues)
     return value !== before[name] && !allowHttp && isUnencryptedRemote(value)
   })
 
-export function requireChangeableProfile({ name, chosenBy }: { name: string; chosenBy: string }): void {
-  if (name === demoProfileName) {
-    const which = `the profile ${demoProfileName}, chosen by ${chosenBy},`
-    throw usageError(`${which} is built in and cannot be changed: --profile NAME chooses another`)
-  }
+export function requireChangeableProfile(name: string): void {
+  if (name === demoProfileName)
+    throw usageError(
+      `the profile ${name} is built in and cannot be changed, deleted or made current; --profile NAME uses a profile for one command`,
+    )
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._@-]{0,63}$/u.test(name)) {
     throw usageError(
       'a profile name has at most 64 letters, digits and . _ @ -, and begins with a letter or a digit',

@@ -5,7 +5,14 @@ import { escapeShellWord } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { demoProfileName, type Profile, readProfile } from './profiles.ts'
 import { getSettingSchema, type Settings } from './schemas.ts'
-import { getSettingDefinition, getSettingEnvVar, type SettingName, settingNames } from './table.ts'
+import {
+  findSecretPair,
+  getSettingDefinition,
+  getSettingEnvVar,
+  type SettingName,
+  secretSettings,
+  settingNames,
+} from './table.ts'
 
 interface Origin {
   source: 'flag' | 'profile' | 'environment' | 'default'
@@ -112,13 +119,12 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
   const order: Origin['source'][] = profile.isNamed
     ? ['flag', 'profile', 'environment', 'default']
     : ['flag', 'environment', 'profile', 'default']
-  return settingNames
-    .filter((name) => !getSettingDefinition(name).printsSecret)
-    .flatMap((name) => {
-      const forms = Object.values(secretSettings).find(([secret]) => secret === name) ?? [name]
-      const found = order.flatMap((source) => forms.map((form) => find(form, source)))
-      return found.find(({ value }) => value !== undefined) ?? []
-    })
+  return settingNames.flatMap((name) => {
+    const forms = findSecretPair(name) ?? [name]
+    if (forms[0] !== name) return []
+    const found = order.flatMap((source) => forms.map((form) => find(form, source)))
+    return found.find(({ value }) => value !== undefined) ?? []
+  })
 }
 
 /** Returns the end of a sentence, such as `must be text`, which never quotes the value. */
@@ -129,7 +135,7 @@ export const findSettingProblem = ({
   getSettingSchema(setting).safeParse(value).error?.issues[0]?.message
 
 /** Leaves out a value that may contain a password. */
-export const formatNameWithValueIfSafe = (name: string, value: string): string =>
+const formatNameWithValueIfSafe = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${toOneLine(value, 60)}:`
 
 function parseValue({ setting, value, origin: { source, label } }: UncheckedSetting): unknown {
@@ -145,11 +151,6 @@ function parseValue({ setting, value, origin: { source, label } }: UncheckedSett
 export const serviceNames = { gateway: 'the gateway', agents: 'the session service' }
 
 export const addressSettings = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
-
-export const secretSettings = {
-  gateway: ['accessToken', 'accessTokenCommand'],
-  agents: ['apiKey', 'apiKeyCommand'],
-} as const
 
 export function findSecretOrigin(
   { origins }: Pick<ResolvedSettings, 'origins'>,

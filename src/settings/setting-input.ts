@@ -1,19 +1,19 @@
 import { getSettingSchema } from './schemas.ts'
-import { getSettingDefinition, type SettingName } from './table.ts'
+import { findSecretPair, type SettingName } from './table.ts'
 
 /**
  * Removes quotes around the value, because no value needs quotes. Users often copy them from a file of
  * variables. `problem` is the end of a sentence that starts with the name of the setting, such as `must be
- * text`. It does not quote the input, which may be a secret.
+ * text`. It quotes no secret.
  */
 export function parseSettingInput(name: SettingName, typed: string) {
   // The value may be a shell command that prints a secret. Its quotes stay, because the shell needs them.
-  const [, , inner] = (!getSettingDefinition(name).printsSecret && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
+  const [, , inner] = (findSecretPair(name)?.[1] !== name && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
   const parsed = getSettingSchema(name).safeParse(inner ?? typed)
   if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
-  const suggestion = removeAddedPath(name, parsed.data)
-  if (suggestion === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }
-  return { problem: 'must not contain the path of a request, which parley adds', suggestion }
+  const address = removeAddedPath(name, parsed.data)
+  if (address === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }
+  return { problem: `must not contain the path of a request, which parley adds: use ${address}` }
 }
 
 const addedPaths: { [K in SettingName]?: RegExp } = {

@@ -12,7 +12,7 @@ import {
   type ProfileValues,
   requireChangeableProfile,
 } from './profiles.ts'
-import { addressSettings, secretSettings } from './resolve.ts'
+import { addressSettings } from './resolve.ts'
 import { parseSettingInput } from './setting-input.ts'
 import {
   getSettingDefinition,
@@ -20,6 +20,7 @@ import {
   isSecretSetting,
   maskSettingValue,
   type SettingName,
+  secretSettings,
   settingNames,
 } from './table.ts'
 
@@ -31,9 +32,8 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
   const file = await readProfileFile(host, messages)
-  const chosen = chooseProfileName(file, { named: flags.profile, env: host.env })
-  requireChangeableProfile(chosen)
-  const { name } = chosen
+  const { name } = chooseProfileName(file, { named: flags.profile, env: host.env })
+  requireChangeableProfile(name)
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
   const wrapBelow = await createLineWrapper(host.stderr, margin.length)
   const about = `This sets up the profile '${name}' in ${toOneLine(path)}.`
@@ -132,8 +132,7 @@ async function promptForSetting(
   { current, prompter, print }: { current: unknown; prompter: Prompter; print(line: string): void },
 ): Promise<unknown> {
   const isHidden = isSecretSetting(name)
-  let offered = current
-  const shown = () => (offered === undefined ? '' : ` [${maskSettingValue(name, offered)}]`)
+  const shown = current === undefined ? '' : ` [${maskSettingValue(name, current)}]`
   // If the profile has no secret and the user presses Enter, the next question asks for a command that prints
   // the secret.
   const enter =
@@ -141,16 +140,13 @@ async function promptForSetting(
   print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await prompter.prompt(
-      `${margin}${toOneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown()}`)}: `,
+      `${margin}${toOneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown}`)}: `,
       { isHidden },
     )
-    if (typed === '') return offered === current ? undefined : offered
-    const { value, problem, suggestion, hadQuotes } = parseSettingInput(name, typed)
-    if (problem !== undefined) print(`${name} ${problem}`)
-    else {
-      if (hadQuotes) print(`The quotes around the value of ${name} were removed.`)
-      return value
-    }
-    offered = suggestion ?? offered
+    if (typed === '') return undefined
+    const { value, problem, hadQuotes } = parseSettingInput(name, typed)
+    if (hadQuotes) print(`The quotes around the value of ${name} were removed.`)
+    if (problem === undefined) return value
+    print(`${name} ${problem}`)
   }
 }

@@ -9,8 +9,6 @@ interface SettingDefinition {
    */
   type: string | readonly string[]
   default?: unknown
-  /** Name of the secret that the command in this setting prints. Such a setting has no flag. */
-  printsSecret?: 'accessToken' | 'apiKey'
   /** The setting's flag, if only some commands have the flag. If omitted, every request command has it. */
   commandFlag?: string
   /**
@@ -27,7 +25,6 @@ export const settingDefinitions = {
     type: 'text',
     about:
       'a shell command whose first output line is the bearer token; it may take up to --timeout, at most 60 s',
-    printsSecret: 'accessToken',
   },
   agentsUrl: { type: 'address', about: "the session service's address" },
   apiKey: { type: 'secret', about: "the session service's key" },
@@ -35,7 +32,6 @@ export const settingDefinitions = {
     type: 'text',
     about:
       "a shell command whose first output line is the session service's key; it may take up to --timeout, at most 60 s",
-    printsSecret: 'apiKey',
   },
   agentsAuth: {
     type: ['x-api-key', 'bearer'],
@@ -114,10 +110,18 @@ export const getSettingDefinition = (name: SettingName): SettingDefinition => se
 
 export const isSecretSetting = (name: SettingName): boolean => settingDefinitions[name].type === 'secret'
 
-export function hasRequestFlag(name: SettingName): boolean {
-  const { printsSecret, commandFlag } = getSettingDefinition(name)
-  return !(isSecretSetting(name) || printsSecret || commandFlag)
-}
+/** The secret of each service, and the command that prints the secret. A profile has only one of the two. */
+export const secretSettings = {
+  gateway: ['accessToken', 'accessTokenCommand'],
+  agents: ['apiKey', 'apiKeyCommand'],
+} as const
+
+/** Returns the secret and its command, or `undefined` for any other setting. */
+export const findSecretPair = (name: SettingName): readonly SettingName[] | undefined =>
+  Object.values(secretSettings).find((pair: readonly SettingName[]) => pair.includes(name))
+
+export const hasRequestFlag = (name: SettingName): boolean =>
+  !(findSecretPair(name) || getSettingDefinition(name).commandFlag)
 
 export const getSettingFlag = (name: SettingName): string => `--${hyphenated(name)}`
 
