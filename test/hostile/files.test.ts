@@ -30,21 +30,18 @@ test.each([
   ['removed', 'rm a.ndjson'],
   ['replaced', 'cp a.ndjson b.ndjson; mv b.ndjson a.ndjson'],
   ['made shorter', ': > a.ndjson'],
-])(
-  'events run exits with 11 and replies no more if its audit file is %s while a command runs (needs sh)',
-  async (change, command) => {
-    const cwd = temporaryFolder()
-    const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
-    const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
-    const tool = `count=echo ran >> runs; ${command}`
-    const { code, err } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
-    expect(code).toBe(11)
-    expect(err).toContain(
-      `the audit file a.ndjson: it was ${change} while this run wrote it: restore the file, or `,
-    )
-    expect([service.posts, readText(cwd, 'runs')]).toEqual([0, 'ran\n'])
-  },
-)
+])('events run replies no more if its audit file is %s meanwhile (needs sh)', async (change, command) => {
+  const cwd = temporaryFolder()
+  const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
+  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
+  const tool = `count=echo ran >> runs; ${command}`
+  const { code, err } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
+  expect(code).toBe(11)
+  expect(err).toContain(
+    `the audit file a.ndjson: it was ${change} while this run wrote it: restore the file, or `,
+  )
+  expect([service.posts, readText(cwd, 'runs')]).toEqual([0, 'ran\n'])
+})
 
 test('events run exits with 11 and prints that nothing was sent if its audit file is removed before the task', async () => {
   const cwd = temporaryFolder()
@@ -261,16 +258,13 @@ describe('parley runs no accessTokenCommand that another user may have written (
   test.each([
     ['chat', 'hi', '--dry-run', '-q'],
     ['config', 'set', 'timeout', '5'],
-  ])(
-    '%s %s warns about a profile file of mode 0666, does not change it and runs no command in it',
-    async (...argv) => {
-      const { cwd, path } = makeHome(0o666)
-      const { err } = await run(argv, { cwd, env: noSettings })
-      expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
-      expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
-      await expectNoRun(cwd, path)
-    },
-  )
+  ])('%s %s runs no command of a profile file of mode 0666', async (...argv) => {
+    const { cwd, path } = makeHome(0o666)
+    const { err } = await run(argv, { cwd, env: noSettings })
+    expect(err).toContain(`${path}: others have access to it; 'chmod 600' removes the access`)
+    expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual([profile, '666'])
+    await expectNoRun(cwd, path)
+  })
 
   test('config set exits with 3 if other users can write the profile file, and asks the user to check its commands', async () => {
     const { cwd, path } = makeHome(0o666)
@@ -288,18 +282,15 @@ describe('parley runs no accessTokenCommand that another user may have written (
   test.each([
     ['the target', (target: string) => chmodSync(join(target, 'real.json'), 0o666), 'link'],
     ['the folder of the target', (target: string) => chmodSync(target, 0o777), 'target folder'],
-  ])(
-    'parley does not run accessTokenCommand if the profile file is a link and others can write %s',
-    async (_, allowWriting, named) => {
-      const { cwd, path } = makeHome()
-      const target = join(cwd, 'target')
-      mkdirSync(target, { mode: 0o700 })
-      renameSync(path, join(target, 'real.json'))
-      symlinkSync(join(target, 'real.json'), path)
-      allowWriting(target)
-      await expectNoRun(cwd, named === 'link' ? path : target)
-    },
-  )
+  ])('parley runs no accessTokenCommand if others can write %s of a link', async (_, allowWriting, named) => {
+    const { cwd, path } = makeHome()
+    const target = join(cwd, 'target')
+    mkdirSync(target, { mode: 0o700 })
+    renameSync(path, join(target, 'real.json'))
+    symlinkSync(join(target, 'real.json'), path)
+    allowWriting(target)
+    await expectNoRun(cwd, named === 'link' ? path : target)
+  })
 
   test('parley runs accessTokenCommand if only the owner can write the profile file', async () => {
     const { cwd } = makeHome(0o644)
@@ -333,23 +324,20 @@ const writingCommands: Record<string, string[]> = {
   'events run --audit': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit'],
 }
 
-describe.each(Object.entries(writingCommands))(
-  '%s and symbolic links (needs symbolic links)',
-  (command, argv) => {
-    test.each([
-      ['a file', 'victim'],
-      ['a missing file', 'nowhere'],
-    ])(`${command} exits with 11 before sending if its file is a symbolic link to %s`, async (_, target) => {
-      const cwd = temporaryFolder({ in: '"a"\n', victim: '' })
-      symlinkSync(target, join(cwd, 'out'))
-      const { code, err, requests } = await run([...argv, 'out'], { cwd })
-      expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
-      expect(err).toContain('out: it is a symbolic link: give the path of the file\n  nothing was sent\n')
-      expect(readText(cwd, 'victim')).toBe('')
-      expect(readdirSync(cwd).sort()).toEqual(['in', 'out', 'victim'])
-    })
-  },
-)
+describe.each(Object.entries(writingCommands))('%s and links (needs symbolic links)', (command, argv) => {
+  test.each([
+    ['a file', 'victim'],
+    ['a missing file', 'nowhere'],
+  ])(`${command} exits with 11 before sending if its file is a symbolic link to %s`, async (_, target) => {
+    const cwd = temporaryFolder({ in: '"a"\n', victim: '' })
+    symlinkSync(target, join(cwd, 'out'))
+    const { code, err, requests } = await run([...argv, 'out'], { cwd })
+    expect([code, requests, readlinkSync(join(cwd, 'out'))]).toEqual([11, [], target])
+    expect(err).toContain('out: it is a symbolic link: give the path of the file\n  nothing was sent\n')
+    expect(readText(cwd, 'victim')).toBe('')
+    expect(readdirSync(cwd).sort()).toEqual(['in', 'out', 'victim'])
+  })
+})
 
 test('chat writes files of -o, --thread and --report through a symbolic link to a folder (needs symbolic links)', async () => {
   const cwd = temporaryFolder()

@@ -36,7 +36,7 @@ const padded = imitatedRows.flatMap((row, index) =>
 )
 
 test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
-  'the %s of a tool use cannot look like a row that parley adds to the prompt of events confirm',
+  'the %s of a tool use cannot look like a row of a prompt',
   async (field) => {
     for (const text of padded) {
       const more = field === 'input key' ? { input: { [text]: 1 } } : { input: { a: text } }

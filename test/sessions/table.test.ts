@@ -74,19 +74,16 @@ test.each<[what: string, type: string, fields: object, text: string]>([
   expect(out.split('\t')[3]).toBe(`${text}\n`)
 })
 
-test.each([20, 80, 120])(
-  'events list escapes control characters of the service in a table of %i columns',
-  async (columns) => {
-    const hostile = '\u001b]0;x\u0007\u009b2J\u202e\ny'
-    const fields = 'id type processed_at content tool_use_id result name deny_message'.split(' ')
-    const every = Object.fromEntries(fields.map((name) => [name, hostile]))
-    const other = saying(hostile, { id: hostile.repeat(5) })
-    for (const type of ['user.tool_confirmation', 'agent.tool_use', hostile]) {
-      const { rows } = await list([{ ...every, type }, other], columns)
-      expect(rows.join('')).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
-    }
-  },
-)
+test.each([20, 80, 120])('events list escapes control characters on %i columns', async (columns) => {
+  const hostile = '\u001b]0;x\u0007\u009b2J\u202e\ny'
+  const fields = 'id type processed_at content tool_use_id result name deny_message'.split(' ')
+  const every = Object.fromEntries(fields.map((name) => [name, hostile]))
+  const other = saying(hostile, { id: hostile.repeat(5) })
+  for (const type of ['user.tool_confirmation', 'agent.tool_use', hostile]) {
+    const { rows } = await list([{ ...every, type }, other], columns)
+    expect(rows.join('')).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+  }
+})
 
 test('V50: events list on a terminal of 120 columns prints whole ids and cuts the text', async () => {
   const { head, rows } = await list([saying(long)], 120)
@@ -123,19 +120,16 @@ test.each([
   ])
 })
 
-test.each([100, 120])(
-  'V51: events list on a terminal of %i columns cuts long event types',
-  async (columns) => {
-    const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
-    const { rows } = await list(
-      types.map((type) => saying(long, { type, id: 'sevt_1' })),
-      columns,
-    )
-    for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
-    for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
-    expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
-  },
-)
+test.each([100, 120])('V51: events list cuts long event types on %i columns', async (columns) => {
+  const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
+  const { rows } = await list(
+    types.map((type) => saying(long, { type, id: 'sevt_1' })),
+    columns,
+  )
+  for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
+  for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
+  expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
+})
 
 test('V52: a table of events is at most as wide as the terminal, and no character is cut in half', async () => {
   const family = '👩\u200d👩\u200d👧'

@@ -17,15 +17,12 @@ test.each<[string, string, string[], SessionScript]>([
   ['events list', 'list, even if the page is empty', ['list'], { lists: [{ fault: { ...html, body: '' } }] }],
   ['events run', 'first list', ['run', 'go'], { lists: [{ fault: html }] }],
   ['events run', 'first stream', ['run', 'go'], { streams: [{ fault: html }] }],
-])(
-  '%s exits with 8 and advises to retry later if it gets a web page instead of its %s',
-  async (_, _what, words, script) => {
-    const service = createSessionService(script)
-    const { code, err } = await service.run(['events', ...words, '--errors', 'json'])
-    expect([code, service.posts]).toEqual([8, []])
-    expect(readError(err)).toMatchObject({ retry: 'later', safeToRetry: true })
-  },
-)
+])('%s exits with 8 and "retry": "later" if a web page replaces its %s', async (_, _what, words, script) => {
+  const service = createSessionService(script)
+  const { code, err } = await service.run(['events', ...words, '--errors', 'json'])
+  expect([code, service.posts]).toEqual([8, []])
+  expect(readError(err)).toMatchObject({ retry: 'later', safeToRetry: true })
+})
 
 test('events run reconnects again if a reconnect returns a web page instead of a stream', async () => {
   const service = createSessionService({

@@ -46,15 +46,12 @@ const listed = [waitsFor('t0'), bash('t1'), mcp, custom('t3'), waitsFor('t1', 't
 test.each([
   ['a page of events', JSON.stringify({ data: listed, next_page: null })],
   ['one event per line', listed.map((event) => JSON.stringify(event)).join('\n')],
-])(
-  'Q06: events confirm replies once to each waiting tool use of %s on stdin, but not to tool uses that need a result',
-  async (_, stdin) => {
-    const { pipe, posts } = open()
-    const { code, err } = await pipe(stdin, '--allow')
-    expect({ code, posts }).toEqual({ code: 0, posts: [['t1', 't2', 't4'].map((id) => confirms(id))] })
-    expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
-  },
-)
+])('Q06: from %s on stdin, events confirm confirms each waiting tool use once', async (_, stdin) => {
+  const { pipe, posts } = open()
+  const { code, err } = await pipe(stdin, '--allow')
+  expect({ code, posts }).toEqual({ code: 0, posts: [['t1', 't2', 't4'].map((id) => confirms(id))] })
+  expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
+})
 
 test('events confirm names the command that prints events as JSON if its input is text', async () => {
   const { pipe, posts } = open()
@@ -113,36 +110,30 @@ test.each<[what: string, argv: string[], said: string, stdin?: string, tty?: typ
   ['ids and --pending', ['t1', '--pending', '--allow'], 'exclude each other'],
   ['a message with --allow', ['t1', '--allow', '--message', 'x'], '--message works only with --deny'],
   ['--policy', ['t1', '--policy', 'x.json'], isElsewhere],
-])(
-  'Q04: events confirm exits with 2 and sends nothing for %s',
-  async (_, argv, said, stdin = '', tty = []) => {
-    const { code, out, err, requests } = await open().confirm(argv, { stdinKind: 'pipe', stdin, tty })
-    expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
-    expect(err).toContain(said)
-  },
-)
+])('Q04: events confirm exits with 2, sends nothing for %s', async (_, argv, said, stdin = '', tty = []) => {
+  const { code, out, err, requests } = await open().confirm(argv, { stdinKind: 'pipe', stdin, tty })
+  expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
+  expect(err).toContain(said)
+})
 
 test.each([
   ['inputs', { input: { command: 'rm' } }],
   ['names', { name: 'rm' }],
-])(
-  'Q07: events confirm denies, but never allows, a tool use that the service sent with two different %s',
-  async (_, more) => {
-    const events = [bash('t1'), bash('t2'), bash('t1', more), waitsFor('t1', 't2')]
-    const { pipe, confirm, prompt, posts } = open(events)
-    for (const ended of [
-      await pipe(events, '--allow'),
-      await confirm(['--pending', '--allow']),
-      await prompt('y\ny\n', '--pending'),
-    ]) {
-      expect({ code: ended.code, posts }).toEqual({ code: 2, posts: [] })
-      const said = 't1: the service sent two different tool uses with this id, so you can only deny it'
-      expect(ended.err).toContain(said)
-    }
-    await pipe(events, '--deny')
-    expect(posts).toEqual([[confirms('t1', 'deny'), confirms('t2', 'deny')]])
-  },
-)
+])('Q07: events confirm can deny, but not allow, a tool use with two %s', async (_, more) => {
+  const events = [bash('t1'), bash('t2'), bash('t1', more), waitsFor('t1', 't2')]
+  const { pipe, confirm, prompt, posts } = open(events)
+  for (const ended of [
+    await pipe(events, '--allow'),
+    await confirm(['--pending', '--allow']),
+    await prompt('y\ny\n', '--pending'),
+  ]) {
+    expect({ code: ended.code, posts }).toEqual({ code: 2, posts: [] })
+    const said = 't1: the service sent two different tool uses with this id, so you can only deny it'
+    expect(ended.err).toContain(said)
+  }
+  await pipe(events, '--deny')
+  expect(posts).toEqual([[confirms('t1', 'deny'), confirms('t2', 'deny')]])
+})
 
 test('events confirm --pending reads the waiting tool uses from the service, and --follow prints the rest of the turn', async () => {
   const exchange = createEmulator({})
@@ -172,19 +163,16 @@ test.each([
 test.each([
   ['skips one of three tool uses', 's\ny\nn\n', [[confirms('t2'), confirms('t3', 'deny')]], ['t1']],
   ['skips two tool uses and quits', 's\nskip\nquit\n', [], ['t1', 't2', 't3']],
-])(
-  'V65: events confirm sends the given answers and exits with 12 if the person %s',
-  async (_, typed, sent, left) => {
-    const { prompt, posts } = open()
-    const { code, err } = await prompt(typed, '--pending')
-    expect({ code, posts }).toEqual({ code: 12, posts: sent })
-    expect(err).toContain('answer with: parley events confirm -s s1 --pending\n')
-    expect(err).not.toContain('to see the answer')
-    const json = await open().prompt(typed, '--pending', '--errors', 'json')
-    const { error } = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '')
-    expect(error).toMatchObject({ exit: 12, pending: left, sent: sent.length > 0 ? 'yes' : 'no' })
-  },
-)
+])('V65: events confirm sends the answers and exits with 12 if a person %s', async (_, typed, sent, left) => {
+  const { prompt, posts } = open()
+  const { code, err } = await prompt(typed, '--pending')
+  expect({ code, posts }).toEqual({ code: 12, posts: sent })
+  expect(err).toContain('answer with: parley events confirm -s s1 --pending\n')
+  expect(err).not.toContain('to see the answer')
+  const json = await open().prompt(typed, '--pending', '--errors', 'json')
+  const { error } = JSON.parse(/\{"error":.*$/m.exec(json.err)?.[0] ?? '')
+  expect(error).toMatchObject({ exit: 12, pending: left, sent: sent.length > 0 ? 'yes' : 'no' })
+})
 
 test('V65: events confirm prompts again if the reason for a denial is too long', async () => {
   const { prompt, posts } = open()
@@ -242,31 +230,25 @@ test.each<[string, Event[], Event[], number, string]>([
   ['gets a second input', two, [...two, rm], 12, changed],
   ['gets a different input', two, [rm, ...two.slice(1)], 12, changed],
   ['gets a different name', two, [bash('t1', { name: 'write' }), ...two.slice(1)], 12, changed],
-])(
-  'events confirm sends no reply to a tool use that %s during the prompt, but sends the remaining replies',
-  async (_, first, latest, expected, said) => {
-    const { prompt, posts } = open([], { lists: [{ nth: 1, events: first }, { events: latest }] })
-    const { code, err } = await prompt('y\ny\n', '--pending')
-    expect({ code, posts }).toEqual({ code: expected, posts: [[confirms('t2')]] })
-    expect(err).toContain(`parley: t1 ${said === changed ? '' : 'is not answered: '}${said}\n`)
-  },
-)
+])('events confirm replies to all tool uses but one that %s', async (_, first, latest, expected, said) => {
+  const { prompt, posts } = open([], { lists: [{ nth: 1, events: first }, { events: latest }] })
+  const { code, err } = await prompt('y\ny\n', '--pending')
+  expect({ code, posts }).toEqual({ code: expected, posts: [[confirms('t2')]] })
+  expect(err).toContain(`parley: t1 ${said === changed ? '' : 'is not answered: '}${said}\n`)
+})
 
 const terminated: Event = { type: 'session.status_terminated' }
 test.each<[how: string, end: string, argv: string[], event: Event, why: string]>([
   ['--pending', 'interrupted', ['--pending'], interrupt, 'it was interrupted'],
   ['with ids', 'interrupted', ['t1', 't2'], interrupt, 'it was interrupted'],
   ['--pending', 'terminated', ['--pending'], terminated, 'the session is terminated'],
-])(
-  'events confirm %s exits with 0 and sends nothing if the session is %s during the prompt',
-  async (_how, _end, argv, event, why) => {
-    const { prompt, posts } = open(two, { lists: [{ nth: 2, before: [event] }] })
-    const { code, err } = await prompt('y\nn\n', ...argv)
-    expect({ code, posts }).toEqual({ code: 0, posts: [] })
-    for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${why}\n`)
-    expect(err).toMatch(/parley: nothing was sent\n$/)
-  },
-)
+])('events confirm %s sends nothing if the session is %s meanwhile', async (_how, _end, argv, event, why) => {
+  const { prompt, posts } = open(two, { lists: [{ nth: 2, before: [event] }] })
+  const { code, err } = await prompt('y\nn\n', ...argv)
+  expect({ code, posts }).toEqual({ code: 0, posts: [] })
+  for (const id of ['t1', 't2']) expect(err).toContain(`parley: ${id} is not answered: ${why}\n`)
+  expect(err).toMatch(/parley: nothing was sent\n$/)
+})
 
 test('events confirm prints that an answer was not sent if the list request after the prompt fails', async () => {
   const { prompt } = open(two, { lists: [{ nth: 2, fault: { status: 503 } }] })

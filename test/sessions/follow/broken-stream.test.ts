@@ -18,7 +18,7 @@ const brokenFrames = {
 const runLast = ['events', 'run', 'go', '--last', '--deadline', '1h']
 
 test.each(Object.entries(brokenFrames))(
-  'events run prints the answer from the list if every stream delivers %s',
+  'events run reads the answer from the list if streams deliver %s',
   async (_, frame) => {
     const streams = [{ replay: 1, events: [running], frame }]
     const service = createSessionService({ posts: [{ next: work }], streams })
@@ -35,7 +35,7 @@ test('events follow exits with 0 if the list shows an idle session, although eve
 })
 
 test.each([404, 400, 500])(
-  'events run prints the answer from the list after a %i to its second stream',
+  'events run reads the answer from the list after a %i to its stream',
   async (status) => {
     const posts = [
       { next: [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' })) },

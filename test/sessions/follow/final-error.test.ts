@@ -24,16 +24,13 @@ const argv = [
 
 test.each(
   argv.flatMap(([name, words]) => ['idle', 'terminated'].map((status) => [name, status, words] as const)),
-)(
-  'events %s exits with 13 if no event follows a final error and the session is %s',
-  async (_, status, words) => {
-    const session = () => ({ id: 's1', status })
-    const service = createSessionService({ session, posts: [{ next: [running, fails('terminal')] }] })
-    const { code, out, err } = await service.run([...words, '--deadline', '10m'])
-    expect([code, err]).toEqual([13, expect.stringContaining('boom')])
-    expect(out).not.toContain('done')
-  },
-)
+)('events %s exits with 13 after a final error if the session is %s', async (_, status, words) => {
+  const session = () => ({ id: 's1', status })
+  const service = createSessionService({ session, posts: [{ next: [running, fails('terminal')] }] })
+  const { code, out, err } = await service.run([...words, '--deadline', '10m'])
+  expect([code, err]).toEqual([13, expect.stringContaining('boom')])
+  expect(out).not.toContain('done')
+})
 
 test('events run waits after an error that the service itself retries', async () => {
   const end = shown(says('the answer'), { after: 100_000 })

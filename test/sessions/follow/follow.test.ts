@@ -54,13 +54,10 @@ test.each<[number, string, Event[], string]>([
   [12, 'tool uses wait', [bash('toolu_1'), needsAction('toolu_1', 'x')], asks],
   [13, 'the idle event requires an action, but lists no ids', [needsAction()], 'requires_action'],
   [13, 'it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 'terminated'],
-])(
-  'events follow prints no event of a stopped session and exits with %i if %s',
-  async (code, _, events, message) => {
-    const followed = await createScripted([events], [[[], 'stay']]).events('follow')
-    expect(followed).toMatchObject({ code, out: '', err: expect.stringContaining(message) })
-  },
-)
+])('events follow prints no event and exits with %i if %s', async (code, _, events, message) => {
+  const followed = await createScripted([events], [[[], 'stay']]).events('follow')
+  expect(followed).toMatchObject({ code, out: '', err: expect.stringContaining(message) })
+})
 
 test('events follow prints agent text as text and other events as lines, and exact JSON with --raw', async () => {
   const past = [say('a', 'before')]
@@ -187,7 +184,7 @@ test('events follow reconnects after a reset and prints nothing on stderr', asyn
 })
 
 test.each([['follow'], ['send', 'go', '--follow']])(
-  'Y241: events %s exits with 4 if the followed session no longer exists',
+  'Y241: events %s exits with 4 if its session is gone',
   async (...words) => {
     const service = createScripted(
       [[], 404],
@@ -223,25 +220,22 @@ test.each<[string, 'lists' | 'streams', string[], object]>([
 test.each<[string, RequestFault]>([
   ['the second page of the list does not arrive', 'stall'],
   ['the service is unreachable after the first page', 'unreachable'],
-])(
-  'Y215: events follow exits with 15 after the deadline and does not mention sending if %s',
-  async (_, fault) => {
-    const service = createSessionService({
-      history: [says('one'), says('two'), endTurn],
-      list: { pageSize: 2 },
-      lists: [{ page: 2, fault }],
-    })
-    const argv = ['events', 'follow', '--history', '--raw', '--retries', '99', '--deadline', '60']
-    const { code, out, err } = await service.run([...argv, '--errors', 'json'])
-    expect({ code, lines: out.split('\n').length - 1 }).toEqual({ code: 15, lines: 2 })
-    const error = readError(err)
-    expect(error).toMatchObject({ exit: 15, sent: 'yes', retry: 'later', deadline: true })
-    expect(error.message).toContain(
-      fault === 'stall' ? 'the deadline passed while parley followed the session' : 'past the deadline',
-    )
-    expect(error.hints).toBeUndefined()
-  },
-)
+])('Y215: events follow exits with 15 after the deadline, with "sent": "yes", if %s', async (_, fault) => {
+  const service = createSessionService({
+    history: [says('one'), says('two'), endTurn],
+    list: { pageSize: 2 },
+    lists: [{ page: 2, fault }],
+  })
+  const argv = ['events', 'follow', '--history', '--raw', '--retries', '99', '--deadline', '60']
+  const { code, out, err } = await service.run([...argv, '--errors', 'json'])
+  expect({ code, lines: out.split('\n').length - 1 }).toEqual({ code: 15, lines: 2 })
+  const error = readError(err)
+  expect(error).toMatchObject({ exit: 15, sent: 'yes', retry: 'later', deadline: true })
+  expect(error.message).toContain(
+    fault === 'stall' ? 'the deadline passed while parley followed the session' : 'past the deadline',
+  )
+  expect(error.hints).toBeUndefined()
+})
 
 const rawLines = (...events: Event[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
 const html = { status: 502, body: '<html>bad gateway</html>', headers: { 'content-type': 'text/html' } }
@@ -249,26 +243,23 @@ const html = { status: 502, body: '<html>bad gateway</html>', headers: { 'conten
 test.each([
   ['follow', ['follow', '--history'], [say('a', 'one'), say('b', 'two'), done('i')]],
   ['run', ['run', 'go on', '--no-stdin'], [say('b', 'two'), done('i')]],
-])(
-  'events %s --raw does not print the error bodies of list and stream requests that parley repeats',
-  async (_, argv, printed) => {
-    const isRun = argv[0] === 'run'
-    const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
-    const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
-    let failing = 0
-    const isFailing = () => hasBegun() && ++failing <= 4
-    const firstCut = { nth: 1, cutAfter: 0, events: [] }
-    const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
-    const service: ReturnType<typeof createScripted> = createScripted([], [], {
-      lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
-      streams: [firstCut, { when: isFailing, fault: html }, { events: [done('i')] }],
-    })
-    const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
-    expect({ code, out }).toEqual({ code: 0, out: rawLines(...printed) })
-    expect(err).toContain('502')
-    expect(failing).toBeGreaterThan(4)
-  },
-)
+])('events %s --raw prints no error bodies of repeated requests', async (_, argv, printed) => {
+  const isRun = argv[0] === 'run'
+  const before = [say('a', 'one'), ...(isRun ? [done('i0')] : [])]
+  const now = [...before, ...(isRun ? [sent] : []), say('b', 'two')]
+  let failing = 0
+  const isFailing = () => hasBegun() && ++failing <= 4
+  const firstCut = { nth: 1, cutAfter: 0, events: [] }
+  const hasBegun = () => service.requests.filter(({ kind }) => kind === 'stream').length > 1
+  const service: ReturnType<typeof createScripted> = createScripted([], [], {
+    lists: [{ when: isFailing, fault: html }, { when: hasBegun, events: now }, { events: before }],
+    streams: [firstCut, { when: isFailing, fault: html }, { events: [done('i')] }],
+  })
+  const { code, out, err } = await service.events(...argv, '--raw', '--retries', '0')
+  expect({ code, out }).toEqual({ code: 0, out: rawLines(...printed) })
+  expect(err).toContain('502')
+  expect(failing).toBeGreaterThan(4)
+})
 
 const exchange = createEmulator({})
 const world = { env: { PARLEY_SESSION: 'sesn_1' } }
@@ -320,25 +311,22 @@ test.each([
   ['--order desc', 2500],
   ['--order desc --limit 1200', 1200],
   ['--order desc --type agent.message', 1250],
-])(
-  'Y83: events list %s prints a long list from its end if the service ignores the order',
-  async (flags, count) => {
-    const events = Array.from({ length: 2500 }, (_, i) => ({
-      ...(i % 2 === 0 ? says('x') : endTurn),
-      id: `e${i}`,
-      processed_at: new Date(i * 1000).toISOString(),
-    }))
-    const page = answering(JSON.stringify({ data: events }))
-    const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], {
-      ...world,
-      exchange: page,
-    })
-    const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
-    expect(out.trim().split('\n')).toEqual(
-      wanted
-        .map(({ id }) => id)
-        .reverse()
-        .slice(0, count),
-    )
-  },
-)
+])('Y83: events list %s prints from the end if the service ignores the order', async (flags, count) => {
+  const events = Array.from({ length: 2500 }, (_, i) => ({
+    ...(i % 2 === 0 ? says('x') : endTurn),
+    id: `e${i}`,
+    processed_at: new Date(i * 1000).toISOString(),
+  }))
+  const page = answering(JSON.stringify({ data: events }))
+  const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], {
+    ...world,
+    exchange: page,
+  })
+  const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
+  expect(out.trim().split('\n')).toEqual(
+    wanted
+      .map(({ id }) => id)
+      .reverse()
+      .slice(0, count),
+  )
+})

@@ -94,7 +94,7 @@ const interruptCases = interrupts.map(
     [isInterrupted ? 'counts' : 'does not count', describeScript(script), isInterrupted, script] as const,
 )
 test.each(interruptCases)(
-  'the session %s as interrupted after these events: %s',
+  'the session %s as interrupted after %s',
   (_counts, _events, isInterrupted, script) => {
     expect(read(script).isInterrupted).toBe(isInterrupted)
   },

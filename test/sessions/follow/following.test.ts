@@ -549,39 +549,36 @@ test('after a stream is reopened, a follower listens for 250 ms before it reads 
   expect(pauses).toEqual([250, 500, 1000, 2000].map((pause) => `joining: listen for ${pause} ms`))
 })
 
-test.each(['streamed', 'listed'])(
-  'a follower keeps only the last message of a long %s turn in memory',
-  async (by) => {
-    setFlagsFromString('--expose-gc')
-    const collectGarbage = runInNewContext('gc') as () => void
-    const seenEvents = createSeenEvents('ask1')
-    const kept: WeakRef<object>[] = []
-    const rounds = 200
-    const makeRound = (round: number): EventItem[] => {
-      const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
-      kept.push(...[input, result, content].map((part) => new WeakRef(part)))
-      const events: SessionEvent[] = [
-        { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
-        { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
-        { id: `say${round}`, type: 'agent.message', content },
-      ]
-      return events.map((event) => ({ event, text: JSON.stringify(event) }))
-    }
-    const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
-    if (by === 'listed')
-      expect(seenEvents.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(
-        3 * rounds,
-      )
-    else for (const make of turn) for (const item of make()) seenEvents.addStreamed(item)
-    // A WeakRef keeps its target until the current task ends, so the test waits for the next task.
-    await new Promise((resolve) => setImmediate(resolve))
-    collectGarbage()
-    const alive = kept.filter((part) => part.deref() !== undefined).length
-    expect(kept.length).toBe(3 * rounds)
-    expect(alive).toBeLessThan(10)
-    expect(seenEvents.task.answer?.id).toBe(`say${rounds - 1}`)
-  },
-)
+test.each(['streamed', 'listed'])('a follower keeps only the last message of a long %s turn', async (by) => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const seenEvents = createSeenEvents('ask1')
+  const kept: WeakRef<object>[] = []
+  const rounds = 200
+  const makeRound = (round: number): EventItem[] => {
+    const [input, result, content] = [{ command: 'ls' }, ['out'], [{ type: 'text', text: `${round}` }]]
+    kept.push(...[input, result, content].map((part) => new WeakRef(part)))
+    const events: SessionEvent[] = [
+      { id: `use${round}`, type: 'agent.tool_use', name: 'bash', input, evaluated_permission: 'allow' },
+      { id: `out${round}`, type: 'agent.tool_result', tool_use_id: `use${round}`, content: result },
+      { id: `say${round}`, type: 'agent.message', content },
+    ]
+    return events.map((event) => ({ event, text: JSON.stringify(event) }))
+  }
+  const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
+  if (by === 'listed')
+    expect(seenEvents.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(
+      3 * rounds,
+    )
+  else for (const make of turn) for (const item of make()) seenEvents.addStreamed(item)
+  // A WeakRef keeps its target until the current task ends, so the test waits for the next task.
+  await new Promise((resolve) => setImmediate(resolve))
+  collectGarbage()
+  const alive = kept.filter((part) => part.deref() !== undefined).length
+  expect(kept.length).toBe(3 * rounds)
+  expect(alive).toBeLessThan(10)
+  expect(seenEvents.task.answer?.id).toBe(`say${rounds - 1}`)
+})
 
 test("if a list shows another client's task before the last message, the message before that task is the answer", () => {
   const seenEvents = createSeenEvents('', 'ask1')

@@ -5,7 +5,7 @@ const said = (out: string) => out.match(/^(one|two|three)$/gm)
 const history = [userSays('go'), running, says('one'), says('two'), says('three'), endTurn]
 
 test.each(['next_page', 'has_more'] as const)(
-  'events list and follow print an event only once if it is on two pages (the next page is announced by %s)',
+  'an event on two pages is printed once (pages with %s)',
   async (form) => {
     const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
     const follow = await run(['events', 'follow', '--history'])

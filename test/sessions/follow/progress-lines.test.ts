@@ -111,7 +111,7 @@ test('while events run waits to repeat a refused reply, it prints no progress li
 })
 
 test.each([['run'], ['send', '--follow']])(
-  'while events %s waits to repeat a refused task, it does not print that the idle session is at work',
+  'while events %s waits after a 429, the idle session is not "at work"',
   async (name, ...flags) => {
     const service = createSessionService({
       history: [userSays('x'), running, endTurn],

@@ -24,7 +24,7 @@ function removeLocks(cwd: string): void {
 }
 
 test.each(['user.message', 'user.interrupt'])(
-  'events run does not repeat a %s after a 429 if its lock file was removed during the wait',
+  'events run repeats no %s after it lost its lock',
   async (type) => {
     const fault = { status: 429, headers: { 'retry-after': '20' } }
     const service: ReturnType<typeof createSessionService> = createSessionService({
@@ -128,23 +128,20 @@ test.each([
   ['list', 'events run', 402, 5, resuming],
   ['stream', 'events run', 401, 3, resuming],
   ['list', 'events send --follow', 401, 3, ['events', 'send', 'go', '--follow', '--errors', 'json']],
-])(
-  'if a %s request of %s after the task gets a %i, the exit code is %i',
-  async (kind, _, status, exit, argv) => {
-    const isSent = () => service.posts.length > 0
-    const rule = { when: isSent, fault: { status } }
-    const service: ReturnType<typeof createSessionService> = createSessionService({
-      posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
-      lists: kind === 'list' ? [rule] : [],
-      streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
-    })
-    const { code, err } = await service.run([...argv, '--deadline', '1h'])
-    const error = readError(err)
-    expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'look-first'])
-    const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
-    expect(fixes).toHaveLength(status === 402 ? 0 : 1)
-  },
-)
+])('if a %s of %s after the task gets a %i, the exit code is %i', async (kind, _, status, exit, argv) => {
+  const isSent = () => service.posts.length > 0
+  const rule = { when: isSent, fault: { status } }
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
+    lists: kind === 'list' ? [rule] : [],
+    streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
+  })
+  const { code, err } = await service.run([...argv, '--deadline', '1h'])
+  const error = readError(err)
+  expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'look-first'])
+  const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
+  expect(fixes).toHaveLength(status === 402 ? 0 : 1)
+})
 
 const acceptedBehind503 = (): readonly PostRule[] => [
   {

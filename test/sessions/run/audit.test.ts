@@ -119,12 +119,9 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   ['a done task', [sentTask, task('accepted'), task('done')], undefined],
   ['a task whose hash is not a text', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
-])(
-  'events run resumes the last task that is neither refused nor done: audit file with %s',
-  async (_, lines, state) => {
-    expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
-  },
-)
+])('events run resumes the last task unless refused or done: audit file with %s', async (_, lines, state) => {
+  expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
+})
 
 const started = use('start', { name: 'x' })
 const failed = use('end', { name: 'x', ...result('a', { is_error: true }) })
@@ -135,19 +132,16 @@ test.each<[title: string, lines: string[], commands: string[]]>([
   ['a failed one', [failed, task('accepted'), use('sent'), task('sent', { task: 5 })], ['x t1: failed']],
   ['a failed command before the last task', [failed, task('sent')], []],
   ['a line without a tool use', [line({ event: 'start', name: 'x' })], []],
-])(
-  'events run reports the failed and unfinished commands since the last task: %s',
-  async (_, lines, commands) => {
-    expect(await readAudit(lines, (audit) => [...audit.failedCommands.values()])).toEqual(commands)
-    const added = await openIn(temporaryFolder(), undefined)
-    for (const each of lines) added.add(JSON.parse(each))
-    added.close()
-    expect([...added.failedCommands.values()]).toEqual(commands)
-    expect(() => added.add({ toolUse: null, event: 'interrupt' })).toThrow(
-      'this run has already ended its work on s1',
-    )
-  },
-)
+])('events run reports failed or unfinished commands since the last task: %s', async (_, lines, commands) => {
+  expect(await readAudit(lines, (audit) => [...audit.failedCommands.values()])).toEqual(commands)
+  const added = await openIn(temporaryFolder(), undefined)
+  for (const each of lines) added.add(JSON.parse(each))
+  added.close()
+  expect([...added.failedCommands.values()]).toEqual(commands)
+  expect(() => added.add({ toolUse: null, event: 'interrupt' })).toThrow(
+    'this run has already ended its work on s1',
+  )
+})
 
 const interruptLine = line({ event: 'interrupt' })
 
@@ -220,16 +214,13 @@ test.each([
   ['an audit file of mode 0644', 0o644, 0o600],
   ['an audit file of mode 0601', 0o601, 0o600],
   ['an audit file of mode 0700', 0o700, 0o700],
-])(
-  'events run restricts %s to its owner, and keeps the permissions of the owner (needs POSIX files)',
-  async (_, mode, left) => {
-    const cwd = temporaryFolder(mode === 0 ? {} : { 'a.ndjson': '' })
-    if (mode > 0) chmodSync(join(cwd, 'a.ndjson'), mode)
-    const { audit, path } = await open(undefined, cwd)
-    audit.close()
-    expect(statSync(path).mode & 0o777).toBe(left)
-  },
-)
+])('events run gives only the owner access to %s (needs POSIX files)', async (_, mode, left) => {
+  const cwd = temporaryFolder(mode === 0 ? {} : { 'a.ndjson': '' })
+  if (mode > 0) chmodSync(join(cwd, 'a.ndjson'), mode)
+  const { audit, path } = await open(undefined, cwd)
+  audit.close()
+  expect(statSync(path).mode & 0o777).toBe(left)
+})
 
 test('without --audit, events run records nothing, but still locks the session', async () => {
   const cwd = temporaryFolder()

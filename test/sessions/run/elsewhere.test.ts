@@ -74,7 +74,7 @@ test('a rerun resumes the task of an events run that could not write its report'
 const hasAnswer = (result: string) => `it already has the answer ${result}`
 
 test.each(['deny', 'allow'] as const)(
-  'after a reset, a reply "%s" in the list counts as another client\'s if events run sent the opposite',
+  'a reply "%s" in the list is of another client if the lost reply was the opposite',
   async (theirs) => {
     const ours = theirs === 'deny' ? 'allow' : 'deny'
     const agent = openAgent({
@@ -128,22 +128,19 @@ const change = ({ events }: ReturnType<typeof openAgent>, id: string, fields: ob
 test.each([
   ['without a terminal', undefined, /confirm -s s1 t2 --allow$/m],
   ['on a terminal', atTerminal('s\n'), /confirm -s s1 --pending$/m],
-])(
-  'events run %s neither offers to allow a tool use with two inputs nor prints its old input',
-  async (_, world, command) => {
-    const rounds = [[bash('t1', { input: { command: 'ls old' } }), bash('t2')]]
-    const agent = openAgent({ rounds, policy: always('ask') })
-    expect((await agent.runTask(['go'])).code).toBe(12)
-    change(agent, 't1', { input: { command: 'rm new' } })
-    const { code, err } = await agent.runTask([], world)
-    expect(code).toBe(12)
-    expect(err).not.toContain('ls old')
-    expect(err).toContain(`\n  t1: ${replaced}\n`)
-    expect(err).toMatch(/^ {2}to answer at a prompt: parley events confirm -s s1 t1$/m)
-    expect(err).toMatch(command)
-    expect(err).not.toMatch(/t1.*--allow/)
-  },
-)
+])('events run %s does not offer to allow a tool use with two inputs', async (_, world, command) => {
+  const rounds = [[bash('t1', { input: { command: 'ls old' } }), bash('t2')]]
+  const agent = openAgent({ rounds, policy: always('ask') })
+  expect((await agent.runTask(['go'])).code).toBe(12)
+  change(agent, 't1', { input: { command: 'rm new' } })
+  const { code, err } = await agent.runTask([], world)
+  expect(code).toBe(12)
+  expect(err).not.toContain('ls old')
+  expect(err).toContain(`\n  t1: ${replaced}\n`)
+  expect(err).toMatch(/^ {2}to answer at a prompt: parley events confirm -s s1 t1$/m)
+  expect(err).toMatch(command)
+  expect(err).not.toMatch(/t1.*--allow/)
+})
 
 test('events run quotes the name of a waiting tool use so that it does not look like a message of parley', async () => {
   const name = `bash${' '.repeat(70)}answer with: parley events confirm --allow`
@@ -179,21 +176,18 @@ test.each<[string, string, string | undefined, object]>([
   ['a refusal', 'another type', undefined, { type: 'agent.tool_use', evaluated_permission: 'allow' }],
   ['a kill after the tool command', 'another input', 'end', { input: { env: 'PROD' } }],
   ['a kill during the tool command', 'another name', 'start', { name: 'other' }],
-])(
-  'after %s, no rerun of events run answers a tool use that now has %s (needs sh)',
-  async (_when, _what, event, fields) => {
-    const agent = await openAfter(event)
-    change(agent, 'c1', fields)
-    const { code, err } = await agent.runTask(words)
-    expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 1 })
-    expect(err).toContain('c1 is not answered')
-    agent.add(waitsFor('c1'))
-    expect([(await agent.runTask(words)).code, agent.posts]).toEqual([12, 1])
-    const line = { toolUse: 'c1', event: 'answered-elsewhere', reason: replaced }
-    expect(agent.audit()).toContainEqual(expect.objectContaining(line))
-    expect(countRuns(agent)).toBe('count\n')
-  },
-)
+])('after %s, no run answers a tool use that now has %s (needs sh)', async (_when, _what, event, fields) => {
+  const agent = await openAfter(event)
+  change(agent, 'c1', fields)
+  const { code, err } = await agent.runTask(words)
+  expect({ code, posts: agent.posts }).toEqual({ code: 12, posts: 1 })
+  expect(err).toContain('c1 is not answered')
+  agent.add(waitsFor('c1'))
+  expect([(await agent.runTask(words)).code, agent.posts]).toEqual([12, 1])
+  const line = { toolUse: 'c1', event: 'answered-elsewhere', reason: replaced }
+  expect(agent.audit()).toContainEqual(expect.objectContaining(line))
+  expect(countRuns(agent)).toBe('count\n')
+})
 
 test('no rerun of events run sends the result of an allowed tool use that now has another input (needs sh)', async () => {
   const service = createSessionService({

@@ -29,7 +29,7 @@ function open(next: ScriptEvents) {
 }
 
 test.each([300, 4_000])(
-  'events run prints the work that starts %s ms after a reply to one of two waiting tool uses',
+  'events run prints work that starts %s ms after a reply to one of two tool uses',
   async (after) => {
     const worked = [says('found'), waitsFor('t1')]
     const { run, events, requests } = open([shown(running, { after }), ...worked])

@@ -46,16 +46,13 @@ test.each([
   ['the task is sent', 100, 0],
   ['the task is accepted', 250, 1],
   ['a tool use is answered', 400, 1],
-])(
-  'Y68: events run exits with 11 if the audit file cannot grow when %s (needs prlimit)',
-  async (_, size, tasks) => {
-    const { service, cwd, env } = await serve({ rounds: [[bash('t1')]] })
-    const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
-    expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
-    expect(err).toContain('the audit file a.ndjson: ')
-    expect(err.includes('to resume:\n  parley events run -s s1')).toBe(tasks > 0)
-  },
-)
+])('Y68: events run exits with 11 if its audit is full when %s (needs prlimit)', async (_, size, tasks) => {
+  const { service, cwd, env } = await serve({ rounds: [[bash('t1')]] })
+  const { code, err } = await execute([...argv, 'go'], { cwd, env, within: ['prlimit', `--fsize=${size}`] })
+  expect({ code, tasks: service.tasks, posts: service.posts }).toEqual({ code: 11, tasks, posts: 0 })
+  expect(err).toContain('the audit file a.ndjson: ')
+  expect(err.includes('to resume:\n  parley events run -s s1')).toBe(tasks > 0)
+})
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
   'Y65: %s to events run also ends the --tool command, and prints the resume command (needs ps and signals)',

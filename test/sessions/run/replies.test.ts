@@ -46,27 +46,24 @@ test('events run waits at most 1 s for the response to a reply that the session 
 test.each([
   ['ours\n', 'accepted', 2000, ''],
   ['theirs', 'answered-elsewhere', Infinity, 'c1 is not answered by this run: it already has another result'],
-])(
-  'if the session shows the result %j while the response is missing, the result of events run counts as %s (needs sh)',
-  async (text, event, limitMs, warning) => {
-    const result = {
-      type: 'user.custom_tool_result',
-      custom_tool_use_id: 'c1',
-      content: [{ type: 'text', text }],
-    }
-    const service = createSessionService({
-      posts: [
-        { type: 'user.message', next: [running, custom('c1'), waitsFor('c1')] },
-        { type: result.type, fault: 'stall', before: [result, ...worked] },
-      ],
-    })
-    const { code, err } = await service.run([...line, '--tool', 'count=echo ours', '--deadline', '8'])
-    expect({ code, replies: service.replies().length }).toEqual({ code: 0, replies: 1 })
-    expect(service.lines('audit.ndjson').at(-2)).toMatchObject({ event, toolUse: 'c1' })
-    expect(service.requests.at(-1)?.at).toBeLessThan(limitMs)
-    expect(err).toContain(warning)
-  },
-)
+])('if the session shows the result %j, ours is %s (needs sh)', async (text, event, limitMs, warning) => {
+  const result = {
+    type: 'user.custom_tool_result',
+    custom_tool_use_id: 'c1',
+    content: [{ type: 'text', text }],
+  }
+  const service = createSessionService({
+    posts: [
+      { type: 'user.message', next: [running, custom('c1'), waitsFor('c1')] },
+      { type: result.type, fault: 'stall', before: [result, ...worked] },
+    ],
+  })
+  const { code, err } = await service.run([...line, '--tool', 'count=echo ours', '--deadline', '8'])
+  expect({ code, replies: service.replies().length }).toEqual({ code: 0, replies: 1 })
+  expect(service.lines('audit.ndjson').at(-2)).toMatchObject({ event, toolUse: 'c1' })
+  expect(service.requests.at(-1)?.at).toBeLessThan(limitMs)
+  expect(err).toContain(warning)
+})
 
 test('at the deadline, a reply that only the stream shows counts as accepted', async () => {
   const posted = { listed: 'never', streamed: 3500 } as const

@@ -117,16 +117,13 @@ test.each<[string, ScriptEvents, PostRule, number, RegExp]>([
   ['a lost response in a waiting session', waiting, { fault: 'reset' }, 1, /not known whether it arrived/],
   ['a 400 in a waiting session', waiting, { fault: { status: 400 } }, 1, notAccepted],
   ['no idle event in a waiting session', waiting, { next: [] }, 1, /--max-total-tokens is 100\n/],
-])(
-  'events run at its limit repeats its interrupt only after a 429, and exits with 15: %s',
-  async (...row) => {
-    const [, work, rule, count, text] = row
-    const service = open(work, { posts: [firstInterrupt(rule)] })
-    const { code, err } = await service.runTask()
-    expect([code, service.countInterrupts()]).toEqual([15, count])
-    expect(err).toMatch(text)
-  },
-)
+])('events run at its limit exits with 15 and repeats an interrupt only after a 429: %s', async (...row) => {
+  const [, work, rule, count, text] = row
+  const service = open(work, { posts: [firstInterrupt(rule)] })
+  const { code, err } = await service.runTask()
+  expect([code, service.countInterrupts()]).toEqual([15, count])
+  expect(err).toMatch(text)
+})
 
 const limited = { status: 429, headers: { 'retry-after': '20' } }
 
@@ -158,7 +155,7 @@ test.each<[string, ScriptEvents, isQueued: boolean, number, string, number]>([
   ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 'so far\n', 0],
   ['the session works again', [used(200), endTurn, running, request(50), used(200)], true, 15, '', 1],
 ])(
-  'events run warns about an exceeded limit even with -q, and interrupts only an agent that still works: %s',
+  'events run over its limit interrupts only a working agent: %s',
   async (_, work, isQueued, ...expected) => {
     const service = open(work, { isQueued })
     const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
@@ -229,27 +226,24 @@ test('events run does not repeat a refused reply after a limit is reached (needs
 test.each([
   ['during', 'to resume:', 'look-first'],
   ['after', 'the session was sent an interrupt; to resume:', 'never'],
-] as const)(
-  'if a signal arrives %s the interrupt that events run sends at a limit, the resume command keeps the limit and `retry` is not "later"',
-  async (moment, words, expected) => {
-    let printed = ''
-    const signal = (now: string) => {
-      if (now === moment) printed ||= sendSignal()
-    }
-    const { options, sendSignal } = createSignalOptions((text) => {
-      if (text.includes('late')) signal('after')
-    })
-    const service = open([used(200)], {
-      posts: [firstInterrupt({ act: () => signal('during'), next: [says('late'), endTurn] })],
-    })
-    await service.runTask([...limit, '--errors', 'json'], options)
-    const { message, resume, retry } = JSON.parse(printed).error
-    expect(message).toContain(words)
-    expect(message).toContain('--max-total-tokens 100')
-    expect({ retry, resume }).toEqual({ retry: expected, resume: expect.arrayContaining(limit) })
-    expect(service.report()).toMatchObject({ kind: 'signal', retry, resume })
-  },
-)
+] as const)('after a signal %s an interrupt, `resume` keeps the limit', async (moment, words, expected) => {
+  let printed = ''
+  const signal = (now: string) => {
+    if (now === moment) printed ||= sendSignal()
+  }
+  const { options, sendSignal } = createSignalOptions((text) => {
+    if (text.includes('late')) signal('after')
+  })
+  const service = open([used(200)], {
+    posts: [firstInterrupt({ act: () => signal('during'), next: [says('late'), endTurn] })],
+  })
+  await service.runTask([...limit, '--errors', 'json'], options)
+  const { message, resume, retry } = JSON.parse(printed).error
+  expect(message).toContain(words)
+  expect(message).toContain('--max-total-tokens 100')
+  expect({ retry, resume }).toEqual({ retry: expected, resume: expect.arrayContaining(limit) })
+  expect(service.report()).toMatchObject({ kind: 'signal', retry, resume })
+})
 
 test('after its interrupt, events run finds the idle event in the list although the stream stays silent', async () => {
   const service = open([soFar, request(200)], {
@@ -282,15 +276,12 @@ async function resume(history: Event[], agoMs: number, flags: string[], since: S
 test.each<[string, Event[]]>([
   ['the list omits the events of clients', [...before, running, soFar, endTurn]],
   ['the list shows the interrupt', [...listed, running, soFar, interrupt, endTurn]],
-])(
-  'events run exits with 15 and "retry": "never" if an earlier run interrupted the turn: %s',
-  async (_, history) => {
-    const { code, out, err, posts } = await resume(history, 0, ['--last'])
-    expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })
-    const { retry, resume: command } = JSON.parse(err).error
-    expect([retry, ...command.slice(0, 5)]).toEqual(['never', 'events', 'run', 'Go on', '-s', 's1'])
-  },
-)
+])('events run exits with 15 if an earlier run interrupted the turn: %s', async (_, history) => {
+  const { code, out, err, posts } = await resume(history, 0, ['--last'])
+  expect({ code, out, posts }).toEqual({ code: 15, out: '', posts: [] })
+  const { retry, resume: command } = JSON.parse(err).error
+  expect([retry, ...command.slice(0, 5)]).toEqual(['never', 'events', 'run', 'Go on', '-s', 's1'])
+})
 
 test('events run ignores the interrupt of an earlier run if the list has client events, but no interrupt', async () => {
   const { code, out } = await resume([...listed, running, soFar, endTurn], 0, ['--last'])
@@ -328,13 +319,10 @@ test("--max-cost queries the session's cost while the session works, and interru
   expect(service.report()).toMatchObject({ cost, sessionCost: cost })
 })
 
-test.each(['0', '-1', '1e3', '.', '', '٣'])(
-  'events run exits with 2 and sends nothing for --max-cost %j',
-  async (amount) => {
-    const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
-    expect([code, requests]).toEqual([2, []])
-  },
-)
+test.each(['0', '-1', '1e3', '.', '', '٣'])('events run exits with 2 for --max-cost %j', async (amount) => {
+  const { code, requests } = await run(['events', 'run', 'x', '-s', 's', `--max-cost=${amount}`])
+  expect([code, requests]).toEqual([2, []])
+})
 
 test('the report has the usage and cost of the run and of the session, and a terminal shows those of the run', async () => {
   const history = [{ type: 'user.message' }, running, used(1000, 250), endTurn]
@@ -355,7 +343,7 @@ test.each<[string, ScriptEvents, string]>([
   ['that the service reports', [used(10, 250, 'EUR'), used(20)], 'EUR'],
   ['CURRENCY if the service reports none', [used(10)], 'CURRENCY'],
 ])(
-  'events run and follow exit with 13 and print the commands that raise or remove the used-up budget, in the currency %s',
+  'events run and follow print commands for a used budget, in the currency %s',
   async (_, usages, currency) => {
     const service = open([soFar, ...usages, reached])
     for (const { code, err } of [await service.runTask([]), await service.run(['events', 'follow'])]) {

@@ -144,21 +144,18 @@ const lost = 'your answer to 1 of 2 tool uses was not sent'
 test.each([
   [1, []],
   [2, ['decision', 'decision']],
-])(
-  'a signal at list %s after the answer reports the lost answer, and no decision is printed',
-  async (nth, audited) => {
-    const { onSignal, interrupt } = createInterrupt()
-    let said = ''
-    const act = (count: number) => {
-      if (count === nth) said = interrupt()
-      return undefined
-    }
-    const { posts, err, events } = await answerFirst({ act }, { onSignal })
-    expect([posts, events]).toEqual([0, audited])
-    expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
-    expect(err).not.toContain('allowed')
-  },
-)
+])('a signal at list %s after an answer reports that the answer is lost', async (nth, audited) => {
+  const { onSignal, interrupt } = createInterrupt()
+  let said = ''
+  const act = (count: number) => {
+    if (count === nth) said = interrupt()
+    return undefined
+  }
+  const { posts, err, events } = await answerFirst({ act }, { onSignal })
+  expect([posts, events]).toEqual([0, audited])
+  expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
+  expect(err).not.toContain('allowed')
+})
 
 test('a failure before the post reports the lost answer', async () => {
   const { code, posts, err } = await answerFirst({ act: () => answering('', { status: 403 }) })
@@ -296,20 +293,17 @@ test.each([
   ['fails', 'echo why >&2; exit 3', 'the command failed with exit code 3:\nwhy'],
   ['prints invalid UTF-8', String.raw`printf '\377'`, 'the command printed text that is not UTF-8'],
   ['takes too long', 'sleep 1000 & sleep 1000', 'the command did not end within 20 s'],
-])(
-  'Y60: events run sends the agent an error result if a --tool command %s (needs sh)',
-  async (_, command, text) => {
-    const agent = openAgent({ rounds: [[custom('c1')]], policy })
-    // The clock stops while the command runs, so the time limit of the command takes 50 real milliseconds.
-    const wait: Timers['wait'] = (milliseconds, signal) =>
-      milliseconds === 20_000 ? realTimers.wait(50, signal) : agent.timers.wait(milliseconds, signal)
-    const timers = command.startsWith('sleep') ? { ...agent.timers, wait } : agent.timers
-    const flags = ['--tool', `count=${command}`, '--tool-timeout', '20s']
-    const { code } = await agent.runTask(['do it', ...flags], { timers })
-    expect(code).toBe(0)
-    expect(agent.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
-  },
-)
+])('Y60: events run sends an error result if a --tool command %s (needs sh)', async (_, command, text) => {
+  const agent = openAgent({ rounds: [[custom('c1')]], policy })
+  // The clock stops while the command runs, so the time limit of the command takes 50 real milliseconds.
+  const wait: Timers['wait'] = (milliseconds, signal) =>
+    milliseconds === 20_000 ? realTimers.wait(50, signal) : agent.timers.wait(milliseconds, signal)
+  const timers = command.startsWith('sleep') ? { ...agent.timers, wait } : agent.timers
+  const flags = ['--tool', `count=${command}`, '--tool-timeout', '20s']
+  const { code } = await agent.runTask(['do it', ...flags], { timers })
+  expect(code).toBe(0)
+  expect(agent.acceptedReplies.get('c1')?.[0]).toMatchObject({ is_error: true, content: [{ text }] })
+})
 
 test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
   const selfHosted = uses('t1', 'a', { evaluated_permission: undefined })
@@ -388,19 +382,16 @@ test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
   [14, 'before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
   [0, 'before the last task', [...old(denied('allow')), ...old()], []],
   [0, 'after another client allowed it', [], [denied(), confirms('t1'), resultOf('t1')]],
-])(
-  'Y61: events run exits with %i if a tool use that the policy denies ran %s',
-  async (exit, _, history, round) => {
-    for (const echoes of [true, false]) {
-      const agent = openAgent({ history, rounds: [round], echoes, policy })
-      const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
-      const lines = agent.audit().map(({ event, toolUse }) => `${event} ${toolUse}`)
-      expect([code, lines]).toEqual([exit, exit === 14 ? ['not-asked t1'] : []])
-      const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
-      expect(err.includes(warning)).toBe(exit === 14)
-    }
-  },
-)
+])('Y61: events run exits with %i if a denied tool use ran %s', async (exit, _, history, round) => {
+  for (const echoes of [true, false]) {
+    const agent = openAgent({ history, rounds: [round], echoes, policy })
+    const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
+    const lines = agent.audit().map(({ event, toolUse }) => `${event} ${toolUse}`)
+    expect([code, lines]).toEqual([exit, exit === 14 ? ['not-asked t1'] : []])
+    const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
+    expect(err.includes(warning)).toBe(exit === 14)
+  }
+})
 
 const twice = (more?: object) => [uses('t1', 'git status', more), uses('t1', 'rm -rf /', more)]
 const selfHosted = { evaluated_permission: undefined }
@@ -411,16 +402,13 @@ test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
   ['a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
   ['--tool allows', { rounds: [twice(selfHosted)], policy: askAll }, ['go', '--tool', 'bash=touch made']],
   ['both precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
-])(
-  'Y90: events run does not answer an id with two inputs, and exits with 12, even if %s',
-  async (_, script, words, world) => {
-    const agent = openAgent(script)
-    const { code, err } = await agent.runTask(words, world)
-    expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
-    const isMade = existsSync(join(agent.cwd, 'made'))
-    expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
-  },
-)
+])('Y90: events run does not answer an id with two inputs, even if %s', async (_, script, words, world) => {
+  const agent = openAgent(script)
+  const { code, err } = await agent.runTask(words, world)
+  expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
+  const isMade = existsSync(join(agent.cwd, 'made'))
+  expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
+})
 
 test('events run denies a tool use id with two inputs if a rule denies one input', async () => {
   const agent = openAgent({ rounds: [twice()], policy })
@@ -482,24 +470,21 @@ test('events run succeeds if its reply is accepted after as many 429 responses a
 test.each<[number, number, Record<string, string>]>([
   [400, 4, {}],
   [429, 6, { 'retry-after': '0' }],
-])(
-  'Y54: if a reply gets a %i, events run exits with %i, and the next run sends the reply again',
-  async (status, exit, headers) => {
-    let outcome: Outcome = { status, headers }
-    const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
-    const { code, err } = await agent.runTask()
-    expect(code).toBe(exit)
-    expect(err).toContain('the answer to t1 was refused: ')
-    const resume = 'events run -s s1 --no-stdin --policy p.json --audit a.ndjson'
-    expect(err).toContain(`the task was accepted\n  to resume:\n  parley ${resume}\n`)
-    const reason = expect.stringContaining(`${status}`)
-    expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'refused', reason })
-    outcome = 'takes'
-    expect((await agent.runTask([])).code).toBe(0)
-    expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
-    expect(eventsOf(agent).slice(-3)).toEqual(['decision', 'sent', 'accepted'])
-  },
-)
+])('Y54: a reply that gets a %i (exit %i) is sent again by the next run', async (status, exit, headers) => {
+  let outcome: Outcome = { status, headers }
+  const agent = openAgent({ rounds: [[uses('t1')]], outcome: () => outcome, policy })
+  const { code, err } = await agent.runTask()
+  expect(code).toBe(exit)
+  expect(err).toContain('the answer to t1 was refused: ')
+  const resume = 'events run -s s1 --no-stdin --policy p.json --audit a.ndjson'
+  expect(err).toContain(`the task was accepted\n  to resume:\n  parley ${resume}\n`)
+  const reason = expect.stringContaining(`${status}`)
+  expect(agent.audit().at(-1)).toMatchObject({ toolUse: 't1', event: 'refused', reason })
+  outcome = 'takes'
+  expect((await agent.runTask([])).code).toBe(0)
+  expect(agent.acceptedReplies.get('t1')).toHaveLength(1)
+  expect(eventsOf(agent).slice(-3)).toEqual(['decision', 'sent', 'accepted'])
+})
 
 test("Y94: if the service refuses a command's result, the next run sends the saved result (needs sh)", async () => {
   let outcome: Outcome = { status: 400 }
@@ -601,22 +586,19 @@ const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
 test.each([
   ['a policy file', JSON.stringify(always('allow')), 1],
   ['a log whose last line is not an audit line', line('sent') + slog, 2],
-])(
-  'Y97: events run exits with 11 and leaves the --audit file unchanged if it is %s',
-  async (_, text, badLine) => {
-    const agent = openWith(text)
-    const file = join(agent.cwd, 'a.ndjson')
-    chmodSync(file, 0o644)
-    const { mode } = statSync(file)
-    const { code, err } = await agent.runTask([])
-    expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
-    expect(err).toContain(
-      `the audit file a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`,
-    )
-    expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
-    expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
-  },
-)
+])('Y97: events run exits with 11 and keeps the --audit file if it is %s', async (_, text, badLine) => {
+  const agent = openWith(text)
+  const file = join(agent.cwd, 'a.ndjson')
+  chmodSync(file, 0o644)
+  const { mode } = statSync(file)
+  const { code, err } = await agent.runTask([])
+  expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
+  expect(err).toContain(
+    `the audit file a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`,
+  )
+  expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
+  expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
+})
 
 test('Y58: events run sends "effect unknown" as the result of a command that an earlier run did not finish', async () => {
   const agent = openWith(line('start', 'c1'), custom('c1'))
@@ -708,16 +690,13 @@ test.each([
   ['ends once that resource is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
   ['exits with 15 at the deadline if its status is not a text', [{ status: ['idle'] }], 15, ''],
   ['exits with 15 at the deadline if the service has no such resource', [{ status: 404 }], 15, ''],
-])(
-  'Y232: without idle events, events run queries the session resource, and %s',
-  async (_, sessions, expected, answer) => {
-    let queries = 0
-    const service = createSessionService({
-      posts: [{ next: [running, says('the answer'), { type: 'span.model_request_end' }] }],
-      session: () => sessions[Math.min(queries++, sessions.length - 1)] ?? {},
-    })
-    const { code, out } = await service.run(['events', 'run', 'do it', '--last', '--deadline', '2m'])
-    expect({ code, out }).toEqual({ code: expected, out: answer })
-    expect(queries).toBeGreaterThan(1)
-  },
-)
+])('Y232: without idle events, events run queries the session, %s', async (_, sessions, expected, answer) => {
+  let queries = 0
+  const service = createSessionService({
+    posts: [{ next: [running, says('the answer'), { type: 'span.model_request_end' }] }],
+    session: () => sessions[Math.min(queries++, sessions.length - 1)] ?? {},
+  })
+  const { code, out } = await service.run(['events', 'run', 'do it', '--last', '--deadline', '2m'])
+  expect({ code, out }).toEqual({ code: expected, out: answer })
+  expect(queries).toBeGreaterThan(1)
+})

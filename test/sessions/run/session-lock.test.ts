@@ -73,27 +73,25 @@ test('Y131: events run locks each session of an address, and treats two forms of
 })
 
 const script: AgentScript = { history: [custom('c1'), waitsFor('c1')], rounds: [] }
+type Env = Record<string, string>
 const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--tool', 'count=true']
 
 test.each([
   ['the user has no home folder', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }, 'no cache folder'],
   ['the cache folder is a symbolic link', { XDG_CACHE_HOME: 'LINKED' }, 'it is not a folder'],
-])(
-  'Y132: events run continues without a lock and prints a note if %s (needs POSIX files)',
-  async (_, env: Record<string, string>, why) => {
-    const agent = openAgent(script)
-    const { cwd } = agent
-    mkdirSync(join(cwd, 'LINKED'))
-    symlinkSync(cwd, join(cwd, 'LINKED/parley'))
-    const { XDG_CACHE_HOME: name } = env
-    const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
-    const { code, err } = await agent.run(argv, options)
-    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
-    expect(err).toContain('parley: cannot lock s1, so two runs may work on it: ')
-    expect(err).toContain(why)
-    expect((await agent.run([...argv, '-q'], options)).err).toBe('')
-  },
-)
+])('Y132: events run continues without a lock if %s (needs POSIX files)', async (_, env: Env, why) => {
+  const agent = openAgent(script)
+  const { cwd } = agent
+  mkdirSync(join(cwd, 'LINKED'))
+  symlinkSync(cwd, join(cwd, 'LINKED/parley'))
+  const { XDG_CACHE_HOME: name } = env
+  const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
+  const { code, err } = await agent.run(argv, options)
+  expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
+  expect(err).toContain('parley: cannot lock s1, so two runs may work on it: ')
+  expect(err).toContain(why)
+  expect((await agent.run([...argv, '-q'], options)).err).toBe('')
+})
 
 /** Replaces the lock file of a session as a run does that finds the owner of the lock dead. */
 function replaceLock(cwd: string): string {

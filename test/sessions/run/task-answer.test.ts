@@ -45,7 +45,7 @@ test('Y120: events run --last prints the last message of the main thread after t
 })
 
 test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
-  'Y122: events run exits with 8 if no message follows the task, but a flag such as %s needs an answer',
+  'Y122: events run %s exits with 8 if no message follows the task',
   async (...flags) => {
     const { code, err, read, runAgain } = await runOn({ history: before, rounds: [] }, ['do it', ...flags])
     expect({ code, file: read('a.txt') }).toEqual({ code: 8, file: undefined })
@@ -88,21 +88,18 @@ test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
 test.each([
   ['--last', ['--last']],
   ['without --last', []],
-])(
-  'Y126: events run %s exits with 15 and a resume command if an interrupt ended the turn',
-  async (_, flags) => {
-    const history = [userSays('one'), says('half'), interrupt, endTurn]
-    const words = [...flags, '--report', 'r.json']
-    const { code, out, err, agent, runAgain } = await runOn({ history, rounds: [] }, words)
-    expect({ code, out }).toEqual({ code: 15, out: '' })
-    expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-    expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
-    const resume = ['events', 'run', 'Go on', '-s', 's1', '--no-stdin', '--policy', 'p.json', ...words]
-    expect(agent.lines('r.json')[0]).toMatchObject({ exit: 15, resume })
-    for (const event of [userSays('two'), says('of two'), endTurn]) agent.add(event)
-    expect(await runAgain(['--last'])).toMatchObject({ code: 0, out: 'of two\n' })
-  },
-)
+])('Y126: events run %s exits with 15 if an interrupt ended the turn', async (_, flags) => {
+  const history = [userSays('one'), says('half'), interrupt, endTurn]
+  const words = [...flags, '--report', 'r.json']
+  const { code, out, err, agent, runAgain } = await runOn({ history, rounds: [] }, words)
+  expect({ code, out }).toEqual({ code: 15, out: '' })
+  expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+  expect(err).toMatch(/^ {2}parley events run 'Go on' -s s1 --no-stdin --policy p.json/m)
+  const resume = ['events', 'run', 'Go on', '-s', 's1', '--no-stdin', '--policy', 'p.json', ...words]
+  expect(agent.lines('r.json')[0]).toMatchObject({ exit: 15, resume })
+  for (const event of [userSays('two'), says('of two'), endTurn]) agent.add(event)
+  expect(await runAgain(['--last'])).toMatchObject({ code: 0, out: 'of two\n' })
+})
 
 describe.each([
   ['show', true],
@@ -115,17 +112,14 @@ describe.each([
   test.each([
     ['prints no answer', []],
     ['over its limit does not claim that the agent finished', ['--max-total-tokens', '100']],
-  ])(
-    "events run exits with 15 and a resume command after another client's interrupt, and %s",
-    async (_, flags) => {
-      const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
-      expect({ code, out }).toEqual({ code: 15, out: '' })
-      expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
-      const resume = ["  parley events run 'Go on' -s s1 --no-stdin --policy p.json --last", ...flags]
-      expect(err).toContain(`${resume.join(' ')}\n`)
-      expect(err).not.toContain('already finished')
-    },
-  )
+  ])("events run exits with 15 after another client's interrupt, and %s", async (_, flags) => {
+    const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
+    expect({ code, out }).toEqual({ code: 15, out: '' })
+    expect(err).toContain('parley: s1 was interrupted, and nothing was sent since\n')
+    const resume = ["  parley events run 'Go on' -s s1 --no-stdin --policy p.json --last", ...flags]
+    expect(err).toContain(`${resume.join(' ')}\n`)
+    expect(err).not.toContain('already finished')
+  })
 
   test('events run does not record an interrupted task as done, and a rerun does not send the task again', async () => {
     const agent = openAgent({ rounds: interrupted, echoes })
@@ -142,16 +136,13 @@ describe.each([
     ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', ''],
     ['exits with 8 without one', [theirs, says('theirs')], 8, '', 'the agent gave no answer: another'],
     ['exits with 15 after an interrupt', [says('half'), interrupt, theirs], 15, '', 'interrupted: another'],
-  ])(
-    'if another client sends a message after the task, events run --last reports that message and %s',
-    async (_, round, exit, answer, message) => {
-      const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
-      expect({ code, out }).toEqual({ code: exit, out: answer })
-      expect(err).toMatch(isNamed)
-      expect(err).toContain(message)
-      expect(err).not.toContain('nothing was sent since')
-    },
-  )
+  ])('events run --last reports a task of another client and %s', async (_, round, exit, answer, message) => {
+    const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
+    expect({ code, out }).toEqual({ code: exit, out: answer })
+    expect(err).toMatch(isNamed)
+    expect(err).toContain(message)
+    expect(err).not.toContain('nothing was sent since')
+  })
 })
 
 test('Y127: events run --last on a terminal prints the other events on stderr, one per line', async () => {
@@ -178,23 +169,18 @@ test.each<[number, string, Event[], Event, string | undefined]>([
   [12, 'saves the text as FILE.part', [says('half'), bash('t1')], endTurn, 'half'],
   [12, 'creates no FILE.part without a text', [bash('t1')], endTurn, undefined],
   [15, 'saves the text as FILE.part', [says('half')], running, 'half'],
-])(
-  'Y129: events run that exits with %i leaves the file of -o unchanged, and %s',
-  async (exit, _, round, end, text) => {
-    const agent = openAgent({ rounds: [round], end, policy: always('ask') })
-    agent.write('a.txt', 'old')
-    const { code, err } = await agent.runTask(['do it', '-o', 'a.txt', '--deadline', '30s'])
-    expect(code).toBe(exit)
-    const read = (name: string) => readFileSync(join(agent.cwd, name), 'utf8')
-    expect(read('a.txt')).toBe('old')
-    const files = readdirSync(agent.cwd).filter((name) => name.startsWith('a.txt.'))
-    expect(files.map(read)).toEqual(text === undefined ? [] : [text])
-    expect(err.includes('the received data is saved as a.txt.part')).toBe(text !== undefined)
-    expect(err).toMatch(
-      /to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt --deadline 30s/,
-    )
-  },
-)
+])('Y129: events run that exits with %i keeps the file of -o, and %s', async (exit, _, round, end, text) => {
+  const agent = openAgent({ rounds: [round], end, policy: always('ask') })
+  agent.write('a.txt', 'old')
+  const { code, err } = await agent.runTask(['do it', '-o', 'a.txt', '--deadline', '30s'])
+  expect(code).toBe(exit)
+  const read = (name: string) => readFileSync(join(agent.cwd, name), 'utf8')
+  expect(read('a.txt')).toBe('old')
+  const files = readdirSync(agent.cwd).filter((name) => name.startsWith('a.txt.'))
+  expect(files.map(read)).toEqual(text === undefined ? [] : [text])
+  expect(err.includes('the received data is saved as a.txt.part')).toBe(text !== undefined)
+  expect(err).toMatch(/to resume:\n {2}parley events run -s s1 --no-stdin .* --output a\.txt --deadline 30s/)
+})
 
 test('Y150: events run exits with 11 or 2 and sends nothing if -o cannot be written', async () => {
   const { code, requests, runAgain } = await runOn({ rounds: [] }, ['do it', '-o', 'none/a.txt'])
@@ -238,14 +224,11 @@ test('events run --schema -o --raw writes the JSON to the file and the events to
 test.each([
   [0, 'matches', fits, '{"verdict": 1.0}\n'],
   [8, 'does not match', 'x', ''],
-])(
-  "Y154: events run --schema without a task exits with %i if the session's last answer %s",
-  async (exit, _, answer, printed) => {
-    const history = [userSays('one'), says(answer), endTurn]
-    const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
-    expect({ code, out, tasks: agent.tasks }).toEqual({ code: exit, out: printed, tasks: 0 })
-  },
-)
+])('Y154: events run --schema exits with %i if the last answer %s', async (exit, _, answer, printed) => {
+  const history = [userSays('one'), says(answer), endTurn]
+  const { code, out, agent } = await runOn({ history, rounds: [] }, ['--schema', 's.json'])
+  expect({ code, out, tasks: agent.tasks }).toEqual({ code: exit, out: printed, tasks: 0 })
+})
 
 test('Y155: events run --schema adds its instructions to the last message of a body, and changes nothing else', async () => {
   const stdin =

@@ -42,19 +42,16 @@ test("events run without --audit warns before it sends the session's last task a
 test.each([
   ['y\n', 0, 2],
   ['n\n', 15, 1],
-])(
-  'events run without --audit prompts on a terminal before it sends the last task again: the answer is %j',
-  async (typed, expected, tasks) => {
-    const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
-    const first = await agent.run([...argv, 'go'], atTerminal(''))
-    expect(first.err).not.toContain('[y/N]')
-    const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
-    expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
-    const question = 'is the same task\nSend the task once more? [y/N] '
-    expect(err).toContain(`parley: the session's last user.message ${question}`)
-    expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
-  },
-)
+])('events run on a terminal asks before it repeats the last task: %j', async (typed, expected, tasks) => {
+  const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
+  const first = await agent.run([...argv, 'go'], atTerminal(''))
+  expect(first.err).not.toContain('[y/N]')
+  const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
+  expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
+  const question = 'is the same task\nSend the task once more? [y/N] '
+  expect(err).toContain(`parley: the session's last user.message ${question}`)
+  expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
+})
 
 const waits = 's1 waits for an answer to a tool use\n  '
 const confirm = `${waits}answer with: parley events confirm -s s1 t1 --allow`
@@ -64,19 +61,16 @@ test.each([
   ['events run', 409, custom('c1'), sendResult],
   ['events send --follow', 409, bash('t1'), confirm],
   ['events send', 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
-])(
-  '%s prints how to answer the waiting tool uses if a task is refused with status %i',
-  async (command, status, use, hint) => {
-    const words = command.split(' ')
-    const refuse = (): Outcome => ({ status })
-    const taskOutcome = (count: number): Outcome => (count === 1 ? 'takes' : { status })
-    const agent = openAgent({ rounds: [[use]], outcome: refuse, taskOutcome })
-    expect((await agent.run(['events', 'run', 'go'])).code).toBe(12)
-    const { code, err } = await agent.run([...words, 'on'])
-    expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(`\n  ${hint}\n`) })
-    expect((await agent.run([...words, '--interrupt'])).err).not.toContain(hint)
-  },
-)
+])('%s prints how to answer waiting tool uses after a %i to a task', async (command, status, use, hint) => {
+  const words = command.split(' ')
+  const refuse = (): Outcome => ({ status })
+  const taskOutcome = (count: number): Outcome => (count === 1 ? 'takes' : { status })
+  const agent = openAgent({ rounds: [[use]], outcome: refuse, taskOutcome })
+  expect((await agent.run(['events', 'run', 'go'])).code).toBe(12)
+  const { code, err } = await agent.run([...words, 'on'])
+  expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(`\n  ${hint}\n`) })
+  expect((await agent.run([...words, '--interrupt'])).err).not.toContain(hint)
+})
 
 test('Y134: events run --audit sends a finished task again, and the audit file has the lines of both runs', async () => {
   const agent = openAgent({ rounds: [[bash('t1')]] })
@@ -153,7 +147,7 @@ test.each([
   [0, 'shows', 'two\n', ['sent', 'unknown', 'accepted', 'done']],
   [10, 'does not show', '', ['sent', 'unknown']],
 ])(
-  'Y223: events run without a task exits with %i if the list %s the earlier task of unknown delivery',
+  'Y223: events run exits with %i if the list %s its earlier task',
   async (expected, verb, answer, lines) => {
     const arrives = verb === 'shows'
     const history = [userSays('night 1'), says('one'), endTurn]

@@ -66,14 +66,11 @@ test("if only another client's turn has a message, events run with a queued task
 test.each([
   ['at once', {}],
   ['later', { processed: 1_000 }],
-])(
-  'events run prints the answer of the turn that takes up its task %s, if no other turn starts',
-  async (_, posted) => {
-    const answer = shown(says('one answer'), { after: 2_000 })
-    const service = createSessionService({ history, posts: [{ posted, next: [answer, endTurn] }] })
-    expect(await service.run(task)).toMatchObject({ code: 0, out: 'one answer\n', err: '' })
-  },
-)
+])('events run prints the answer of a turn that takes up its task %s', async (_, posted) => {
+  const answer = shown(says('one answer'), { after: 2_000 })
+  const service = createSessionService({ history, posts: [{ posted, next: [answer, endTurn] }] })
+  expect(await service.run(task)).toMatchObject({ code: 0, out: 'one answer\n', err: '' })
+})
 
 test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
   const service = createSessionService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
@@ -111,22 +108,19 @@ test('events run without --audit prints no older answer when resumed while the s
 test.each([
   ['the audit file', ['--audit', 'audit']],
   ['--after', []],
-])(
-  'events run exits with 15 if its deadline passes before the list shows the task that %s names',
-  async (_, words) => {
-    const service = createSessionService({ posts: [{ next: now }], defaultVisibility: lag })
-    const flags = [...words, '--report', 'r', '--deadline', '0.05']
-    await service.run([...task.slice(0, 4), ...flags])
-    const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
-    const { code, err } = await service.run(command)
-    expect(code, err).toBe(15)
-    expect(service.lines('r')[0]).toMatchObject({ deadline: true, retry: 'later', resume: command })
-    await service.timers.wait(lag.listed)
-    const last = await service.run(command.map((word) => (word === '0.05' ? '300' : word)))
-    expect(last).toMatchObject({ code: 0, out: 'the answer\n' })
-    expect(service.posts).toHaveLength(1)
-  },
-)
+])('events run exits with 15 at the deadline if no list shows the task of %s', async (_, words) => {
+  const service = createSessionService({ posts: [{ next: now }], defaultVisibility: lag })
+  const flags = [...words, '--report', 'r', '--deadline', '0.05']
+  await service.run([...task.slice(0, 4), ...flags])
+  const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
+  const { code, err } = await service.run(command)
+  expect(code, err).toBe(15)
+  expect(service.lines('r')[0]).toMatchObject({ deadline: true, retry: 'later', resume: command })
+  await service.timers.wait(lag.listed)
+  const last = await service.run(command.map((word) => (word === '0.05' ? '300' : word)))
+  expect(last).toMatchObject({ code: 0, out: 'the answer\n' })
+  expect(service.posts).toHaveLength(1)
+})
 
 /** Runs a task until its deadline, and then executes the resume command of the report. */
 async function resume(script: SessionScript, words = ['--last']) {

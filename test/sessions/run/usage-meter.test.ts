@@ -162,12 +162,9 @@ test.each<[title: string, limits: Limits, events: object[], warning: string | un
   ['no limit, no warning', {}, [says], undefined],
   ['usage without a cost', bothLimits, [says, createUsageEvent(9, 9)], `--max-cost ${problem}`],
   ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem}`],
-])(
-  'events run warns only about limits for which the service reports no usage: %s',
-  (_, limits, events, warning) => {
-    expect(createMeter(events, limits).limitWarning).toBe(warning)
-  },
-)
+])('events run warns about limits if the service reports no usage: %s', (_, limits, events, warning) => {
+  expect(createMeter(events, limits).limitWarning).toBe(warning)
+})
 
 test('before the agent works in this run, events run does not warn that a limit cannot be enforced', () => {
   const meter = createMeter([says], { maxTotalTokens: 1 })

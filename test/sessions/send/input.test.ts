@@ -17,26 +17,20 @@ test.each([
   ['one event', given, ['user.interrupt']],
   ['one line with an event', `${given}\n`, ['user.interrupt']],
   ['no content', '', []],
-])(
-  'Q20: events send sends the events on stdin, then the events of flags, if stdin has %s',
-  async (_, stdin, first) => {
-    const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
-    expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
-    expect(body?.includes(given)).toBe(first.length > 0)
-  },
-)
+])('Q20: events send puts events on stdin before events of flags: %s', async (_, stdin, first) => {
+  const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
+  expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
+  expect(body?.includes(given)).toBe(first.length > 0)
+})
 
 test.each([
   ['text', 'the log'],
   ['a line that is not JSON', `${given}\n{`],
-])(
-  'Q21: events send with an event flag exits with 2 and sends nothing if stdin contains %s',
-  async (_, stdin) => {
-    const { code, err, requests } = await send(['--message', 'hi'], { stdin })
-    expect({ code, requests }).toEqual({ code: 2, requests: [] })
-    expect(err).toContain('stdin: ')
-  },
-)
+])('Q21: events send with an event flag exits with 2 if stdin contains %s', async (_, stdin) => {
+  const { code, err, requests } = await send(['--message', 'hi'], { stdin })
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain('stdin: ')
+})
 
 test.each([
   ['--no-stdin', ['--no-stdin']],

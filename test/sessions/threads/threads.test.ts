@@ -109,19 +109,16 @@ test.each<[string, ScriptEvents]>([
 test.each<[string, string[], Event]>([
   ['allows a tool use', [], bash('t1', inThread)],
   ['runs a command', ['--tool', 'count=echo ran >> ran; cat ran'], custom('t1', inThread)],
-])(
-  'events run %s once if the child thread continues before the reply, and then waits for the tool use again',
-  async (_, flags, use) => {
-    const waits = [running, threadStatus('running'), use, threadWaits('t1'), threadStatus('running')]
-    const service = createSessionService({
-      posts: [task([...waits, shown(threadWaits('t1'), { after: 5_000 })]), { next: done }],
-    })
-    const { code, out, err } = await service.run([...runArguments, ...flags])
-    expect([code, out, service.replies().length], err).toEqual([0, 'done\n', 1])
-    expect(err).toContain('t1 is not answered by this run: the session does not wait for it any more')
-    if (flags.length > 0) expect(service.replies()[0]).toMatchObject([{ content: [{ text: 'ran\n' }] }])
-  },
-)
+])('events run %s once if its thread continues and then waits again', async (_, flags, use) => {
+  const waits = [running, threadStatus('running'), use, threadWaits('t1'), threadStatus('running')]
+  const service = createSessionService({
+    posts: [task([...waits, shown(threadWaits('t1'), { after: 5_000 })]), { next: done }],
+  })
+  const { code, out, err } = await service.run([...runArguments, ...flags])
+  expect([code, out, service.replies().length], err).toEqual([0, 'done\n', 1])
+  expect(err).toContain('t1 is not answered by this run: the session does not wait for it any more')
+  if (flags.length > 0) expect(service.replies()[0]).toMatchObject([{ content: [{ text: 'ran\n' }] }])
+})
 
 test('a resumed run answers a waiting child thread if the earlier run left the tool use unanswered', async () => {
   const waits = [...childWaits, threadStatus('running'), shown(threadWaits('t1'), { after: 5_000 })]
@@ -246,15 +243,12 @@ const send = ['events', 'send', 'do it', '--follow', ...withDeadline]
 test.each([
   ['run', runTask],
   ['send --follow', send],
-])(
-  'events %s exits with 12 if a child thread waits for a reply and nothing happens for 30 s',
-  async (_, argv) => {
-    const { code, err, seconds, posts } = await follow(childWaits, argv)
-    expect({ code, posts: posts.length }).toEqual({ code: 12, posts: 1 })
-    expect(seconds).toBeLessThan(60)
-    expect(err).toContain('t1')
-  },
-)
+])('events %s exits with 12 if a child thread waits and nothing happens for 30 s', async (_, argv) => {
+  const { code, err, seconds, posts } = await follow(childWaits, argv)
+  expect({ code, posts: posts.length }).toEqual({ code: 12, posts: 1 })
+  expect(seconds).toBeLessThan(60)
+  expect(err).toContain('t1')
+})
 
 test('if a child thread waits for a reply, events run continues while another thread works', async () => {
   const other = { session_thread_id: 'th2' }

@@ -43,7 +43,7 @@ test('events run waits for the end of a workflow run and prints the answer after
 })
 
 test.each(['send do-it --follow', 'run do-it'])(
-  'events %s continues until the session is idle after its last workflow run',
+  'events %s waits for the last workflow run',
   async (words) => {
     const second = [created('w2'), endTurn, later(ended('w2')), says('two'), endTurn]
     const service = open([running, created('w1'), says('one'), endTurn, later(ended('w1')), ...second])
@@ -121,18 +121,15 @@ const hidden = { listed: 'never', streamed: 'never' } as const
 test.each<[string, ScriptEvents, PostRule]>([
   ['a working session', [running, created('w1'), spent], { next: [endTurn] }],
   ['an idle session, although the list hides the interrupt', [...starts, later(spent)], { posted: hidden }],
-])(
-  'events run at a limit sends one interrupt to %s, and warns that open workflow runs may continue to spend',
-  async (_, next, rule) => {
-    const posts = [
-      { type: 'user.message', next },
-      { type: 'user.interrupt', ...rule },
-    ]
-    const service = createSessionService({ posts })
-    const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
-    expect({ code, replies: service.replies() }).toEqual({ code: 15, replies: [[interrupt]] })
-    for (const words of ['review-w1 (w1)', 'may continue to spend', 'budget']) expect(err).toContain(words)
-    expect(err).not.toContain('is not idle yet')
-    expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
-  },
-)
+])('events run at a limit interrupts %s, and warns about open runs', async (_, next, rule) => {
+  const posts = [
+    { type: 'user.message', next },
+    { type: 'user.interrupt', ...rule },
+  ]
+  const service = createSessionService({ posts })
+  const { code, err } = await service.run([...runArguments, '-q', '--max-total-tokens', '10'])
+  expect({ code, replies: service.replies() }).toEqual({ code: 15, replies: [[interrupt]] })
+  for (const words of ['review-w1 (w1)', 'may continue to spend', 'budget']) expect(err).toContain(words)
+  expect(err).not.toContain('is not idle yet')
+  expect(service.report()).toMatchObject({ exit: 15, warnings: { openWorkflowRuns: 1 } })
+})
