@@ -12,14 +12,7 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { computeDigest } from '../session-state.ts'
 import { describeDecider, formatReason } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
-import {
-  getNextReplyStep,
-  isReplyUnsent,
-  maxDeliveryMs,
-  minPollTimeoutMs,
-  reopenReply,
-  updateUnconfirmedReply,
-} from './reply-state.ts'
+import { getNextReplyStep, maxDeliveryMs, minPollTimeoutMs, updateUnconfirmedReply } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
 interface Reply {
@@ -49,23 +42,6 @@ export function findToolUse({ audit, follower }: SessionRun, id: string): Parsed
   if (use.isContradicted || !audit.differsFromDecidedToolUse(use)) return use
   follower.state.contradictToolUse(id)
   return parseToolUse(toolUse.text, { ...toolUse, isContradicted: true })
-}
-
-/** Returns whether an earlier run recorded another client's answer, and no run has started to post a reply. */
-export function wasAnsweredElsewhere({ audit }: SessionRun, id: string): boolean {
-  const reply = audit.getReply(id)
-  return reply.is === 'unconfirmed' && isReplyUnsent(reply)
-}
-
-/** Reopens the replies that no run has started to post, if a child thread waits again for the tool use. */
-export function reopenReplies({ audit, follower: { state } }: SessionRun): void {
-  for (const id of state.pendingInThreads) {
-    const reply = audit.getReply(id)
-    // If the session was terminated, or sent two different inputs, the reply stays closed.
-    const isPermanent = state.findClosedReason(id) !== undefined || state.getToolUse(id)?.isContradicted
-    const isWithheld = (reply.is === 'closed' || reply.is === 'unconfirmed') && isReplyUnsent(reply)
-    if (isWithheld && !isPermanent) audit.replies.set(id, reopenReply(reply))
-  }
 }
 
 function findClosedReason({ audit, follower }: SessionRun, use: ParsedToolUse): string | undefined {

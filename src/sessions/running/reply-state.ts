@@ -13,7 +13,9 @@
  *     posting              -- accepted -----------> closed       the service accepted the reply
  *     posting              -- refused ------------> has-result, or deciding if there is no result
  *     posting              -- unknown ------------> unconfirmed  the service may have accepted the reply
- *     any                  -- answered-elsewhere -> closed       the session no longer waits for this reply
+ *     unconfirmed          -- answered-elsewhere -> closed       the session no longer waits for this reply
+ *     has-result           -- answered-elsewhere -> closed       the same
+ *     deciding             -- answered-elsewhere -> deciding     the same; a child thread may wait again
  *
  * For an unconfirmed reply, parley reads the event list again and again, and checks the session's state after
  * each list. If the state has an answer to the tool use, parley adds the line `accepted`, or
@@ -23,17 +25,13 @@
  *     a newer idle event does not list the tool use  -> closed, because the session does not wait for it
  *     anything else                                  -> unconfirmed
  *
- * A child thread may wait for a tool use again, for example after a message of another agent. If no run began
- * to send the reply, parley reopens it and adds no line (`reopenReplies`):
- *
- *     closed, unconfirmed -> has-result, or deciding if there is no result
- *
  * A new run calls `applyReplyAuditLine` for each line of the audit file. Any line may follow any other,
  * because parley writes no line for most state changes that an event list shows. If the session waits for the
  * tool use, the run then calls `resumeReplyState`:
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
+ *     closed           -> has-result if no run began to send the result
  *     left-open        -> deciding
  *
  * parley posts a reply again in two cases only:
@@ -59,7 +57,9 @@
 export type ReplyState =
   | { is: 'deciding' | 'left-open' | 'executing' }
   | { is: 'has-result'; result: ToolResult }
-  | { is: 'posting' | 'closed'; sent: SendContext; result?: ToolResult }
+  | { is: 'posting'; sent: SendContext; result?: ToolResult }
+  /** Without `sent`, no run began to send the reply. */
+  | { is: 'closed'; sent?: SendContext; result?: ToolResult }
   | UnconfirmedReply
 
 interface UnconfirmedReply {
@@ -81,7 +81,7 @@ interface ToolResult {
 }
 
 interface SendContext {
-  /** Wall-clock time of this machine; NaN if unknown, and `neverSentMs` if no run began to send. */
+  /** Wall-clock time of this machine; NaN if unknown. */
   sentAtMs: number
   /** Ids of the idle events that were known when parley sent the reply. */
   idleEvents: ReadonlySet<string>
@@ -105,8 +105,11 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
       return { is: 'posting', sent: line.sent, result: getResult(reply) }
     case 'accepted':
       return { ...getSendContext(reply), is: 'closed' }
-    case 'answered-elsewhere':
-      return { ...getSendContext(reply, neverSentMs), is: 'closed' }
+    case 'answered-elsewhere': {
+      const result = getResult(reply)
+      if ('sent' in reply) return { ...getSendContext(reply), is: 'closed' }
+      return result ? { is: 'closed', result } : { is: 'deciding' }
+    }
     case 'refused':
       return reopenReply(reply)
     case 'unknown':
@@ -115,19 +118,9 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
 }
 
 export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
-  if (reply.is === 'left-open') return { is: 'deciding' }
-  if (reply.is === 'executing') return { is: 'has-result', result: interruptedCommandResult }
-  if (reply.is === 'deciding' || reply.is === 'has-result') return reply
+  if (!('sent' in reply)) return reopenReply(reply)
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
-
-/**
- * Time of a reply that no run began to send. It is earlier than any time, so parley does not wait for the
- * reply to arrive, and every idle event is later.
- */
-const neverSentMs = -Infinity
-
-export const isReplyUnsent = ({ sent }: { sent: SendContext }): boolean => sent.sentAtMs === neverSentMs
 
 interface ListEvidence {
   isListed: boolean | undefined
@@ -188,7 +181,7 @@ export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll'
 
 export const interruptedCommandResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
 
-export function reopenReply(reply: ReplyState): ReplyState {
+function reopenReply(reply: ReplyState): ReplyState {
   const result = getResult(reply)
   return result ? { is: 'has-result', result } : { is: 'deciding' }
 }
@@ -198,10 +191,7 @@ function getResult(reply: ReplyState): ToolResult | undefined {
   return 'result' in reply ? reply.result : undefined
 }
 
-function getSendContext(
-  reply: ReplyState,
-  sentAtMs = Number.NaN,
-): { sent: SendContext; result?: ToolResult } {
-  const sent = 'sent' in reply ? reply.sent : { sentAtMs, idleEvents: new Set<string>() }
-  return { sent, result: getResult(reply) }
+function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
+  const unknown = { sentAtMs: Number.NaN, idleEvents: new Set<string>() }
+  return { sent: ('sent' in reply && reply.sent) || unknown, result: getResult(reply) }
 }

@@ -22,8 +22,6 @@ import {
   postReplies,
   printDecision,
   refreshUntil,
-  reopenReplies,
-  wasAnsweredElsewhere,
 } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
@@ -41,7 +39,6 @@ export class ToolUseResponder {
   #failure: { error: unknown } | undefined
   #openQuestions: readonly Judgement[] = []
   #commandCount = 0
-  #hasPrintedObstacle = false
 
   constructor(run: SessionRun) {
     this.#run = run
@@ -76,7 +73,6 @@ export class ToolUseResponder {
     this.#openQuestions = open
     limitShownPost(this.#run)
     if (this.#work) return
-    reopenReplies(this.#run)
     if (this.#listDueIds().length === 0) return
     const { state } = this.#run.follower
     state.isReplying = true
@@ -94,7 +90,6 @@ export class ToolUseResponder {
   stop(): void {
     this.#run.hasStoppedFollowing = true
     for (const { use } of this.#openQuestions) this.#prompt.withdraw(use.id)
-    this.#openQuestions = []
   }
 
   async finish(): Promise<void> {
@@ -162,16 +157,11 @@ export class ToolUseResponder {
     await refreshUntil(this.#run, () => this.#listDueIds().every(isKnown))
     return this.#listDueIds().flatMap((id) => {
       const use = isSafeId(id) ? findToolUse(this.#run, id) : undefined
-      const isOfOther = use?.isContradicted && wasAnsweredElsewhere(this.#run, id)
-      if (use && !isOfOther) return [use]
+      if (use) return [use]
       // The audit file gets no line, so that the next run decides about the tool use again.
       this.#run.audit.replies.set(id, { is: 'left-open' })
-      const why = use
-        ? 'the service sent it with two different inputs'
-        : 'the session does not show this tool use'
-      this.#run.context.messages.note(
-        `${quoteAndShortenName(id)} is not answered: ${isSafeId(id) ? why : unsafeIdText}`,
-      )
+      const why = isSafeId(id) ? 'the session does not show this tool use' : unsafeIdText
+      this.#run.context.messages.note(`${quoteAndShortenName(id)} is not answered: ${why}`)
       return []
     })
   }
@@ -180,14 +170,13 @@ export class ToolUseResponder {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judgeToolUse(use, this.#run.plan.policy))
     const questions = canPrompt(this.#run.context) ? judged.filter((each) => this.#needsPrompt(each)) : []
-    const decisions = questions.length > 0 ? await this.#ask(questions) : undefined
-    const judgements = judged.map((judgement): Judgement => {
-      const decided = decisions?.get(judgement.use.id)
-      return decided ? { use: judgement.use, ...decided, by: 'person' } : judgement
+    const asked = questions.length > 0 ? await this.#ask(questions) : undefined
+    const judgements = judged.flatMap((judgement): Judgement | [] => {
+      const decided = asked?.decisions.get(judgement.use.id)
+      if (decided) return { use: judgement.use, ...decided, by: 'person' }
+      return asked?.withdrawn.includes(judgement) ? [] : judgement
     })
-    // If `update` withdrew a prompt, it also closed the reply, so the tool use needs no decision.
-    const due = judgements.filter(({ use }) => findNextReplyStep(this.#run, use.id) === 'decide')
-    const open = await filterWaitingToolUses(this.#run, due)
+    const open = await filterWaitingToolUses(this.#run, judgements)
     for (const judgement of open) this.#recordDecision(judgement)
     return open
   }
@@ -207,53 +196,43 @@ export class ToolUseResponder {
   async #ask(questions: readonly Judgement[]) {
     this.#openQuestions = questions
     try {
-      return await this.#prompt.ask(
+      const decisions = await this.#prompt.ask(
         questions.map(({ use, mismatchReason }) => {
           return { ...use, mismatchReason, fingerprint: getFingerprint(use) }
         }),
       )
+      return { decisions, withdrawn: questions.filter((each) => !this.#openQuestions.includes(each)) }
     } finally {
       this.#openQuestions = []
     }
   }
 
   #recordDecision(judgement: Judgement): void {
-    const { use } = judgement
     const staysOpen = this.#chooseReply(judgement) === undefined
     this.#run.audit.addDecision(judgement, staysOpen)
-    if (!staysOpen) return
-    this.#printOpen(judgement)
-    // A run reports waiting tool uses at its end. Other threads of the session may delay the end, so a note is
-    // printed now.
-    if (!this.#run.follower.state.isIdle)
-      this.#run.context.messages.note(`${use.id} of a child thread stays open: no rule or --tool answers it`)
-    const { policy } = this.#run.plan
-    if (policy.toolCommands?.has(use.name) && getToolUseExecutor(use, policy) === 'service')
-      this.#run.context.messages.note(
-        `--tool ${quoteAndShortenName(use.name)} does not answer ${use.id}, which needs an approval: use --policy or 'parley events confirm'`,
-      )
-    if (use.isContradicted)
-      this.#run.context.messages.note(
-        `${use.id} is not answered: the service sent it with two different inputs`,
-      )
+    if (staysOpen) this.#printOpen(judgement)
   }
 
   #printOpen(judgement: Judgement): void {
     const { use, decision, reason } = judgement
-    const { host, input, messages } = this.#run.context
+    const { context, follower, plan } = this.#run
+    const { host, input, messages } = context
+    const needsApproval =
+      plan.policy.toolCommands?.has(use.name) && getToolUseExecutor(use, plan.policy) === 'service'
+    // A run names the waiting tool uses at its end. Scripts read only that, but other threads of the session
+    // may delay the end.
+    const isAtEnd = !host.stderr.isTerminal && input.stdinKind !== 'terminal' && follower.state.isIdle
+    if (isAtEnd && !needsApproval) return
     const obstacle =
-      this.#needsPrompt(judgement) && !canPrompt(this.#run.context) && !this.#hasPrintedObstacle
-        ? describePromptObstacle(this.#run.context, 'words or -i FILE for the task')
+      this.#needsPrompt(judgement) && !canPrompt(context)
+        ? describePromptObstacle(context, 'words or -i FILE for the task')
         : undefined
-    this.#hasPrintedObstacle ||= obstacle !== undefined
-    if (!host.stderr.isTerminal) {
-      // A person at a terminal expects a question. Scripts have no terminal, so they need no note.
-      if (obstacle !== undefined && input.stdinKind === 'terminal') messages.note(obstacle)
-      return
-    }
-    const why = decision === 'allow' ? 'no --tool command executes this tool' : (reason ?? obstacle)
-    const what = `${messages.style.dim('·')} ${quoteAndShortenName(use.name)} stays open`
-    messages.printLine(messages.wrap(`${what}${formatReason(why)}`))
+    const why = needsApproval
+      ? "--tool does not answer it, because it needs an approval: use --policy or 'parley events confirm'"
+      : decision === 'allow'
+        ? 'no --tool command executes this tool'
+        : (reason ?? obstacle)
+    messages.note(`${use.id} (${quoteAndShortenName(use.name)}) stays open${formatReason(why)}`)
   }
 
   #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {

@@ -102,7 +102,7 @@ test('events run on a terminal prints why it does not prompt if the task comes f
   const { code, err } = await agent.runTask(['-'], world)
   expect(code).toBe(12)
   expect(err).toContain(
-    '· bash stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n· bash stays open\n',
+    'parley: t2 (bash) stays open: stdin is not a terminal, so parley cannot prompt; to be prompted, use words or -i FILE for the task\n',
   )
 })
 
@@ -171,7 +171,7 @@ test('a refused answer is not printed as a decision, and not reported as not sen
   expect(err).not.toMatch(/allowed|was not sent/)
 })
 
-test('if stderr is redirected, events run prints once why it cannot prompt, and how to be prompted', async () => {
+test('if stderr is redirected, events run prints why it cannot prompt, and how to be prompted', async () => {
   const note = 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
   const runWith = (words: string[]) =>
     openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll }).runTask(words, {
@@ -180,7 +180,7 @@ test('if stderr is redirected, events run prints once why it cannot prompt, and 
     })
   const redirected = await runWith(['go'])
   expect(redirected.code).toBe(12)
-  expect(redirected.err.match(/^parley: stderr.*/gm)).toEqual([`parley: ${note}`])
+  expect(redirected.err).toContain(`parley: t1 (bash) stays open: ${note}`)
   expect((await runWith(['go', '--no-stdin'])).err).not.toContain('prompt')
 })
 
@@ -188,8 +188,9 @@ test('events run prints that --tool does not answer a tool use that needs an app
   const agent = openAgent({ rounds: [[uses('t1', 'ls'), custom('c1')]], policy: askAll })
   const { code, err } = await agent.runTask(['go', '--tool', 'bash=cat', '--tool', 'count=cat'])
   expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [['c1', undefined]] })
-  const note = "does not answer t1, which needs an approval: use --policy or 'parley events confirm'"
-  expect(err.match(/^parley: --tool .*/gm)).toEqual([`parley: --tool bash ${note}`])
+  const note =
+    "--tool does not answer it, because it needs an approval: use --policy or 'parley events confirm'"
+  expect(err.match(/.* stays open.*/gm)).toEqual([`parley: t1 (bash) stays open: ${note}`])
 })
 
 test('events run prompts a person on a terminal, and prints each decision with its rule', async () => {
@@ -261,7 +262,7 @@ test('the key a at a prompt does not allow a tool use whose input contains a JSO
   const { code, err } = await agent.runTask(undefined, { exchange, ...atTerminal('a\ns\n') })
   expect({ code, replies: repliesTo(agent) }).toEqual({ code: 12, replies: [] })
   expect(err).toContain('[y/n/s/q] ')
-  expect(err).toContain('· bash stays open\n')
+  expect(err).toContain('parley: t1 (bash) stays open\n')
 })
 
 test('V62: events run prints an events send command, not events confirm, if a client must execute the tool', async () => {
@@ -405,7 +406,7 @@ test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
 ])('Y90: events run does not answer an id with two inputs, even if %s', async (_, script, words, world) => {
   const agent = openAgent(script)
   const { code, err } = await agent.runTask(words, world)
-  expect(err).toContain('t1 is not answered: the service sent it with two different inputs')
+  expect(err).toContain('t1: the service sent it with two different inputs')
   const isMade = existsSync(join(agent.cwd, 'made'))
   expect({ code, posts: agent.posts, isMade }).toEqual({ code: 12, posts: 0, isMade: false })
 })
