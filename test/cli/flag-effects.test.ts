@@ -344,7 +344,7 @@ async function observe(words: string[], row: Row): Promise<Observed> {
 const maskRandom = (text: string, cwd: string) =>
   text
     .replaceAll(cwd, 'CWD')
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replaceAll(/\d{4}-\d\d-\d\d[T ][\d:.]+Z?/g, 'TIME')
     .replaceAll(/\b(msg|req|sesn|sevt)_\w{20,}|\b[\da-f]{8}-[\da-f-]{27}\b/g, 'ID')
     .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
 

@@ -6,17 +6,11 @@ import type { CommandModule } from '../command.ts'
 
 const statuses = ['idle', 'running', 'rescheduling', 'terminated']
 
-function appendStatus(value: string, earlier: string[] | undefined): string[] {
-  // The message comes from the choices of the flag.
-  if (!statuses.includes(value)) throw new Error()
-  return appendFlagValue(value, earlier)
-}
-
 export default {
   parameters: () => [
     new Option('--status <status>', 'only sessions with this status, repeatable')
       .choices(statuses)
-      .argParser(appendStatus),
+      .argParser(appendFlagValue),
     new Option('--limit <n>', 'only the first N sessions; a service lists the newest first').argParser(
       parsePositiveCount,
     ),
