@@ -4,7 +4,7 @@ import { computeBackoffMs, findLongWaitFailure, isTransientFailure, type RetryRu
 import { toOneLine } from '../io/escape.ts'
 import type { SessionClient } from './session.ts'
 
-const maxUnreachableMs = 5 * 60_000
+const maxOutageMinutes = 5
 
 const maxInvalidResponses = 5
 
@@ -22,33 +22,57 @@ export const createFollowDeadlineError = (
   message = 'the deadline passed while parley followed the session',
 ) => new CliError('stopped', message, { retry: 'later', deadline: true })
 
+/** Prints notes about failing requests. All requests of a run share it, so that each note is printed once. */
+export class OutageNotes {
+  readonly #messages: SessionClient['context']['messages']
+  #cause: string | undefined
+  #minutes = 0
+
+  constructor({ messages }: SessionClient['context']) {
+    this.#messages = messages
+  }
+
+  get isOngoing(): boolean {
+    return this.#cause !== undefined
+  }
+
+  /** Prints each new cause of the outage, later a note every minute. */
+  print({ message, details: { serviceMessage } }: CliError, minutes: number): void {
+    const cause = `${message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`
+    if (cause !== this.#cause) this.#messages.note(`${cause}; trying again`)
+    else if (minutes > this.#minutes) this.#messages.note(`still failing after ${minutes} min; trying again`)
+    this.#cause = cause
+    this.#minutes = Math.max(minutes, this.#minutes)
+  }
+
+  end(): void {
+    this.#cause = undefined
+    this.#minutes = 0
+  }
+}
+
 /**
- * Retry rules of `events follow` and `events run`: parley retries until the service has been unreachable for
+ * Retry rules of `events follow` and `events run`: parley retries until the requests have failed for
  * 5 minutes. These rules do not apply to a post that the service may have accepted, because a retry could deliver
  * its events twice.
  */
 export class ReconnectPolicy implements RetryRules {
   readonly #access: SessionClient
-  #lastResponseAt: number
+  readonly #notes: OutageNotes
+  #failingSince: number | undefined
   #attempts = 0
   #invalidResponses = 0
   #requestedWaitMs = 0
-  #printedCause: string | undefined
-  #printedMinutes = 0
 
-  constructor(access: SessionClient) {
+  constructor(access: SessionClient, notes: OutageNotes) {
     this.#access = access
-    this.#lastResponseAt = access.context.host.timers.now()
-  }
-
-  get isReconnecting(): boolean {
-    return this.#printedCause !== undefined
+    this.#notes = notes
   }
 
   recordResponse(): void {
-    this.#lastResponseAt = this.#access.context.host.timers.now()
+    this.#failingSince = undefined
     this.#requestedWaitMs = 0
-    this.#printedCause = undefined
+    this.#notes.end()
   }
 
   decide(failure: CliError): number | CliError {
@@ -56,23 +80,21 @@ export class ReconnectPolicy implements RetryRules {
   }
 
   /**
-   * Returns the failure that ends the attempts. If another attempt is allowed, prints the failure on stderr,
-   * later a note every minute, and returns `undefined`.
+   * Returns the failure that ends the attempts. If another attempt is allowed, prints a note and returns
+   * `undefined`.
    */
   findFinalFailure(failure: CliError): CliError | undefined {
     const { context, parts } = this.#access
     if (parts.deadline.hasPassed) return this.#getDeadlineFailure(failure)
     if (!this.#allowsRetry(failure)) return failure
     const longWaitFailure = findLongWaitFailure(failure, this.#requestedWaitMs)
-    if (longWaitFailure) return longWaitFailure
-    const { serviceMessage } = failure.details
-    const cause = `${failure.message}${serviceMessage ? `: ${toOneLine(serviceMessage)}` : ''}`
-    const minutes = Math.floor((context.host.timers.now() - this.#lastResponseAt) / 60_000)
-    if (cause !== this.#printedCause) context.messages.note(`${cause}; trying again`)
-    else if (minutes > this.#printedMinutes)
-      context.messages.note(`still failing after ${minutes} min; trying again`)
-    this.#printedCause = cause
-    this.#printedMinutes = minutes
+    if (longWaitFailure) return createOutageError(longWaitFailure)
+    const now = context.host.timers.now()
+    this.#failingSince ??= now
+    const minutes = Math.floor((now - this.#failingSince) / 60_000)
+    if (minutes >= maxOutageMinutes)
+      return createOutageError(failure.with({}, `${failure.message} (parley tried for ${minutes} min)`))
+    this.#notes.print(failure, minutes)
     return undefined
   }
 
@@ -99,6 +121,16 @@ export class ReconnectPolicy implements RetryRules {
     if (error.kind === 'response') return !isPermanent && ++this.#invalidResponses <= maxInvalidResponses
     if (!isTransientFailure(error)) return false
     this.#requestedWaitMs = retryAfterSeconds * 1000
-    return this.#access.context.host.timers.now() - this.#lastResponseAt < maxUnreachableMs
+    return true
   }
+}
+
+/**
+ * Creates the failure after which parley stops reading a session. The events are then incomplete, whatever
+ * the cause, so the kind is always `response`. The failure has no `sent`, because the last request only read
+ * the session.
+ */
+function createOutageError({ message, details }: CliError): CliError {
+  const { delivery: _, consequence: __, ...more } = details
+  return new CliError('response', message, { ...more, sent: undefined, retry: 'later' })
 }

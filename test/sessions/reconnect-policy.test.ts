@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Deadline } from '../../src/deadline.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
 import { retry } from '../../src/http/retry.ts'
-import { ReconnectPolicy, requireTimeLeft } from '../../src/sessions/reconnect-policy.ts'
+import { OutageNotes, ReconnectPolicy, requireTimeLeft } from '../../src/sessions/reconnect-policy.ts'
 import type { SessionClient } from '../../src/sessions/session.ts'
 import { createClock } from '../harness/clock.ts'
 
@@ -32,7 +32,9 @@ function createPolicy(deadlineMs: number, { limitText = '' } = {}) {
     context: { host: { timers }, messages: { note: (line: string) => void notes.push(line) } },
     parts: { deadline },
   } as unknown as SessionClient
-  const policy = new ReconnectPolicy(access)
+  const outageNotes = new OutageNotes(access.context)
+  const createOther = () => new ReconnectPolicy(access, outageNotes)
+  const policy = createOther()
   /** Repeats an attempt that fails with these failures before it succeeds. */
   const attempt = (...failures: unknown[]) =>
     retry(deadline, policy, async () => {
@@ -41,27 +43,26 @@ function createPolicy(deadlineMs: number, { limitText = '' } = {}) {
       if (error) throw error
       return 'done'
     })
-  return { policy, pass, attempted, notes, deadline, attempt }
+  return { policy, createOther, pass, attempted, notes, deadline, attempt }
 }
 
-/** Passes a failure to the policy `times` times at the time `now`. Returns the last decision. */
-function decide(error: CliError, { times = 1, now = 0 } = {}) {
+/** Passes a failure to the policy `times` times, then again `later` milliseconds later. Returns that decision. */
+function decide(error: CliError, { times = 0, later = 0 } = {}) {
   const { policy, pass } = createPolicy(Infinity)
-  pass(now)
-  for (let i = 1; i < times; i++) policy.decide(error)
+  for (let i = 0; i < times; i++) policy.decide(error)
+  pass(later)
   return policy.decide(error)
 }
 
 test.each<[string, CliError, Parameters<typeof decide>[1]]>([
-  ['4:59 min without a connection', failure('not-sent'), { now: 5 * minutes - 1 }],
+  ['4:59 min without a connection', failure('not-sent'), { times: 1, later: 5 * minutes - 1 }],
   ['a missing response', failure('unknown'), {}],
-  ['five unreadable responses', failure('response'), { times: 5 }],
+  ['five unreadable responses', failure('response'), { times: 4 }],
 ])('parley tries to reconnect after %s', (_, error, circumstances) => {
   expect(decide(error, circumstances)).toEqual(expect.any(Number))
 })
 
 test.each<[string, CliError, Parameters<typeof decide>[1]]>([
-  ['5 min without a connection', failure('not-sent'), { now: 5 * minutes }],
   ['a 429 that forbids a retry', failure('rate-limited', { status: 429, isPermanent: true }), {}],
   ['a 401', failure('credentials', { status: 401 }), {}],
   ['a 403', failure('credentials', { status: 403 }), {}],
@@ -70,21 +71,33 @@ test.each<[string, CliError, Parameters<typeof decide>[1]]>([
   expect(decide(error, circumstances)).toEqual(error)
 })
 
+test.each<[string, CliError]>([
+  ['without a connection', failure('not-sent', { delivery: 'not-sent', sent: 'no', consequence: 'x' })],
+  ['without a response', failure('unknown', { sent: 'unknown' })],
+  ['of 502s', failure('service', { status: 502 })],
+])('after 5 min %s, the events of the session are incomplete', (_, error) => {
+  const { kind, message, details } = decide(error, { times: 1, later: 5 * minutes }) as CliError
+  expect([kind, message]).toEqual(['response', 'x (parley tried for 5 min)'])
+  expect(details).toEqual({ ...(error.details.status && { status: 502 }), sent: undefined, retry: 'later' })
+})
+
 test('parley does not reconnect if the service requests a wait of more than 60 s', () => {
   const error = failure('rate-limited', { status: 429, retryAfterSeconds: 61 })
   const message = 'x (the service asks to wait 61 s; parley waits at most 60 s)'
-  expect(decide(error)).toMatchObject({ message, details: error.details })
+  expect(decide(error)).toMatchObject({ kind: 'response', message, details: { status: 429, retry: 'later' } })
 })
 
 test('each response of the service gives parley another five minutes to reconnect', () => {
   const { policy, pass } = createPolicy(Infinity)
   const error = failure('not-sent')
+  policy.decide(error)
   pass(4 * minutes)
   policy.recordResponse()
+  policy.decide(error)
   pass(5 * minutes - 1)
   expect(policy.decide(error)).toEqual(expect.any(Number))
   pass(1)
-  expect(policy.decide(error)).toBe(error)
+  expect(policy.decide(error)).toMatchObject({ kind: 'response' })
 })
 
 test('parley prints a note before it reconnects', () => {
@@ -117,6 +130,17 @@ test('parley prints each minute that its requests still fail, until the service 
     (count: number) => `still failing after ${count} min; trying again`,
   ] as const
   expect(notes).toEqual([first, still(1), still(2), first])
+})
+
+test('several policies of a run print each note only once', () => {
+  const { policy, createOther, notes, pass } = createPolicy(Infinity)
+  const other = createOther()
+  for (const milliseconds of [0, 30_000, 30_000, 10_000]) {
+    pass(milliseconds)
+    policy.decide(failure('not-sent'))
+    other.decide(failure('not-sent'))
+  }
+  expect(notes).toEqual(['x; trying again', 'still failing after 1 min; trying again'])
 })
 
 test('neither readable responses nor failed connections reset the number of unreadable responses', () => {

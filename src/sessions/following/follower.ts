@@ -12,7 +12,12 @@ import {
   listEventsOldestFirst,
 } from '../listing/event-list.ts'
 import { readSessionResource } from '../read-session.ts'
-import { createFollowDeadlineError, ReconnectPolicy, requireTimeLeft } from '../reconnect-policy.ts'
+import {
+  createFollowDeadlineError,
+  OutageNotes,
+  ReconnectPolicy,
+  requireTimeLeft,
+} from '../reconnect-policy.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
@@ -52,6 +57,7 @@ export class Follower {
   listFailure: CliError | undefined
   /** True while the caller waits before it retries to send replies. */
   isRetrying = false
+  readonly outageNotes: OutageNotes
   #reconnectPolicy: ReconnectPolicy
   #finalListsDeadline: Deadline
   #stream: EventStream | undefined
@@ -71,13 +77,14 @@ export class Follower {
     const { context } = access
     this.#access = access
     this.#followsForever = followsForever
-    this.#reconnectPolicy = new ReconnectPolicy(access)
+    this.outageNotes = new OutageNotes(context)
+    this.#reconnectPolicy = new ReconnectPolicy(access, this.outageNotes)
     this.#finalListsDeadline = access.parts.deadline
     this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) => {
           // While parley retries or reconnects, it prints notes about the failures instead of progress lines.
-          if (this.isRetrying || this.#reconnectPolicy.isReconnecting) return undefined
+          if (this.isRetrying || this.outageNotes.isOngoing) return undefined
           return this.state.isEmpty
             ? `still waiting for the first event ${time}`
             : `still ${this.state.stop ? 'waiting' : 'at work'} ${time}: ${this.#describeLastEvent()}`
@@ -127,7 +134,6 @@ export class Follower {
    */
   async *readNewEvents(): AsyncGenerator<readonly EventItem[]> {
     const { timers } = this.#access.context.host
-    this.#reconnectPolicy.recordResponse()
     let state = computeFirstFollowState(this.seen, this.#followsForever)
     let polls = 0
     /**
@@ -149,15 +155,14 @@ export class Follower {
         state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
-        if (effect.items.length > 0) this.#reconnectPolicy = new ReconnectPolicy(this.#access)
+        if (effect.items.length > 0)
+          this.#reconnectPolicy = new ReconnectPolicy(this.#access, this.outageNotes)
         const [last] = effect.items.slice(-1)
         if (last) {
           this.#lastNewEvent = { type: last.event.type, at: timers.now() }
           this.#isSilenceReported = false
         }
         yield effect.items
-        // The time that the caller takes for the batch does not count as silence of the service.
-        this.#reconnectPolicy.recordResponse()
         state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else {
         if (effect.do === 'connect' && connectFailure) throw connectFailure

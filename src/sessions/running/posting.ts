@@ -8,6 +8,7 @@ import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { readReceipt } from '../sending/receipt.ts'
 import type { SessionClient } from '../session.ts'
 import { maxDeliveryMs } from './reply-state.ts'
+import type { SessionRun } from './session-run.ts'
 
 interface PostResult {
   is: 'accepted' | 'refused' | 'unknown'
@@ -84,19 +85,19 @@ interface PollOptions<T> {
  * if the list cannot be read and a retry cannot help.
  */
 export async function pollEventList<T>(
-  access: SessionClient,
+  run: SessionRun,
   { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: PollOptions<T>,
 ): Promise<T | undefined> {
-  const deadline = access.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)
-  const parts = { ...access.parts, deadline }
+  const deadline = run.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)
+  const parts = { ...run.parts, deadline }
   for (let count = 0; ; count++) {
     try {
-      const found = await read(listEventsOldestFirst(access.caller, { ...parts, isSingle: true }))
+      const found = await read(listEventsOldestFirst(run.caller, { ...parts, isSingle: true }))
       if (found !== undefined) return found
     } catch (error) {
       if (deadline.hasPassed) return undefined
       if (!(error instanceof CliError)) throw error
-      const end = new ReconnectPolicy({ ...access, parts }).findFinalFailure(error)
+      const end = new ReconnectPolicy({ ...run, parts }, run.follower.outageNotes).findFinalFailure(error)
       if (end) throw end
     }
     if (deadline.hasPassed) return undefined

@@ -116,7 +116,7 @@ export async function refreshUntil(run: SessionRun, isOver: () => boolean): Prom
 async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Promise<void> {
   const { caller, context, follower, parts } = run
   const { timers } = context.host
-  const reconnects = new ReconnectPolicy(run)
+  const reconnects = new ReconnectPolicy(run, follower.outageNotes)
   const policy = { repeat: endpoints.sendEvents.repeat, retries: caller.retries, retryUnknown: false }
   let attempts = 0
   function decideAboutRefusal(failure: CliError): number | CliError {

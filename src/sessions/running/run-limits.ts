@@ -230,10 +230,10 @@ export class LimitEnforcer {
    * service refuses it, or if `deadline` passes first.
    */
   async #post(deadline: Deadline): Promise<void> {
-    const { audit, context } = this.#run
+    const { audit, context, follower } = this.#run
     const access = { ...this.#run, parts: { ...this.#run.parts, deadline } }
     const body = Buffer.from(JSON.stringify({ events: [interruptEvent] }))
-    await retry(deadline, new ReconnectPolicy(access), async () => {
+    await retry(deadline, new ReconnectPolicy(access, follower.outageNotes), async () => {
       const { is, failure } = await postEventsOnce(access, body, {
         record: (event, reason) => {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
@@ -248,8 +248,8 @@ export class LimitEnforcer {
       // An interrupt that may have arrived is not repeated. The next idle event shows whether it arrived.
       this.#isUnconfirmed = is === 'unknown'
       if (this.#isUnconfirmed) return
-      this.#run.follower.seen.log.addAccepted(interruptEvent)
-      this.#run.follower.wake()
+      follower.seen.log.addAccepted(interruptEvent)
+      follower.wake()
     })
   }
 

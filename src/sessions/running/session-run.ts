@@ -10,7 +10,7 @@ import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
 import { createMessageBody, type RunPlan } from './plan.ts'
 import { computeShortSha256 } from './task.ts'
-import { listUnansweredCommands } from './unanswered-commands.ts'
+import { describeUnansweredCommand, listUnansweredCommands } from './unanswered-commands.ts'
 
 type OtherTask = NonNullable<Follower['task']['otherTask']>
 
@@ -87,7 +87,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet.
     const after = this.audit.hasFile ? undefined : (this.follower.task.id ?? this.plan.after)
-    const withoutTools = this.audit.hasFile ? [] : this.#unansweredCommands.map(({ name }) => name)
+    const withoutTools = this.audit.hasFile ? [] : this.#unansweredCommands.map(({ use }) => use.name)
     return createResumeCommand(this.context, this.session, { after, withoutTools })
   }
 
@@ -104,6 +104,10 @@ export class SessionRun implements SessionClient, WorkHooks {
 
   get #unansweredCommands() {
     return listUnansweredCommands(this.audit, this.follower.state)
+  }
+
+  #describeUnansweredCommands(): string[] {
+    return this.#unansweredCommands.map((each) => describeUnansweredCommand(this.context, each))
   }
 
   /** True if a second run would execute a started command again, because no audit file records the start. */
@@ -138,7 +142,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
-    const unanswered = this.#unansweredCommands.map(({ text }) => text)
+    const unanswered = this.#describeUnansweredCommands()
     const resumeText = formatResumeLines(this.createResumeCommand()).join('\n  ')
     const resume = [...unanswered, resumeText].join('; ')
     return this.taskState === 'continued' && !this.isFollowing ? resume : `the session ${what}; ${resume}`
@@ -150,7 +154,7 @@ export class SessionRun implements SessionClient, WorkHooks {
       ? new CliError('stopped', error.message, { sent: 'yes', retry: 'later', deadline: true })
       : convertDeadlineFailure(error)
     const resumable = this.taskState === 'unsent' ? failure : this.#addResumeCommand(failure)
-    const lines = this.#unansweredCommands.map(({ text }) => text)
+    const lines = this.#describeUnansweredCommands()
     if (lines.length === 0) return this.correctFacts(resumable)
     const { consequence = [], retry } = resumable.details
     const known = { consequence: lines.concat(consequence).join('\n') }

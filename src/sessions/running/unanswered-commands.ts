@@ -1,3 +1,5 @@
+import { saveReceivedAnswer } from '../../content/saved-answer.ts'
+import type { Context } from '../../context.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
@@ -6,25 +8,30 @@ import type { Audit } from './audit.ts'
  * Lists the `--tool` commands that have started, but whose result may not have reached the session. With an
  * audit file, lists only unfinished commands, because the next run sends the results of the others.
  */
-export function listUnansweredCommands(
-  { replies, hasFile }: Audit,
-  state: SessionState,
-): { name: string; text: string }[] {
+export function listUnansweredCommands({ replies, hasFile }: Audit, state: SessionState) {
   return [...replies].flatMap(([id, reply]) => {
     const use = state.getToolUse(id)
-    const hasResult = reply.is !== 'closed' && 'result' in reply && reply.result !== undefined
-    const isUnanswered = reply.is === 'executing' || (hasResult && !hasFile)
-    if (!use || !isUnanswered) return []
-    const flag = use.type === 'agent.custom_tool_use' ? '--custom-tool-error' : '--tool-error'
-    const what = hasResult
-      ? 'has run, but its result may not have arrived'
-      : 'was started and did not finish, so its effect is unknown'
+    const result = reply.is !== 'closed' && 'result' in reply ? reply.result : undefined
+    const isUnanswered = reply.is === 'executing' || (result && !hasFile)
+    return use && isUnanswered ? [{ id, use, result, hasFile }] : []
+  })
+}
+
+/** Describes the command. Without an audit file, also saves its result, because a command runs only once. */
+export function describeUnansweredCommand(
+  context: Pick<Context, 'host'>,
+  { id, use, result, hasFile }: ReturnType<typeof listUnansweredCommands>[number],
+): string {
+  const command = `the command for ${quoteAndShortenName(use.name)} (${id})`
+  const flag = use.type === 'agent.custom_tool_use' ? '--custom-tool' : '--tool'
+  const isKept = 'the resume command does not start it again'
+  if (!result) {
     const next = hasFile
       ? 'the resume command answers with an error'
-      : `the resume command does not start it again; if it failed, answer with ${flag} ${id}=TEXT`
-    return {
-      name: use.name,
-      text: `the command for ${quoteAndShortenName(use.name)} (${id}) ${what}; ${next}`,
-    }
-  })
+      : `${isKept}; if it failed, answer with ${flag}-error ${id}=TEXT`
+    return `${command} was started and did not finish, so its effect is unknown; ${next}`
+  }
+  const { outcome = 'is empty', name } = saveReceivedAnswer(context, result.text, 'txt') ?? {}
+  const answer = `${flag}-${result.isError ? 'error' : 'result'} ${id}=${name === undefined ? 'TEXT' : `@${name}`}`
+  return `${command} has run, but its result may not have arrived; the result ${outcome}; ${isKept}; if the session still waits, answer with ${answer}`
 }

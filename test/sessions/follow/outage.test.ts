@@ -1,0 +1,79 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readError, readText } from '../../harness/run.ts'
+import {
+  createSessionService,
+  custom,
+  type RequestFault,
+  running,
+  type ScriptEvents,
+  userSays,
+  waitsFor,
+} from '../../harness/session-service.ts'
+
+/** Creates a session whose service fails for good once `isDown` is true. */
+function createFailingService(fault: RequestFault, isDown: () => boolean, next: ScriptEvents) {
+  const rule = { when: isDown, fault }
+  return createSessionService({
+    history: [userSays('x'), running],
+    posts: [{ nth: 1, next }, rule],
+    lists: [rule],
+    streams: [rule, { cutAfter: next.length + 1 }],
+  })
+}
+
+const commands: readonly (readonly [name: string, argv: string[], sent: string, resumes: boolean])[] = [
+  ['follow', ['follow'], 'yes', false],
+  ['run', ['run', 'go'], 'yes', true],
+  ['run', ['run', 'go', '--audit', 'a.jsonl'], 'yes', true],
+  ['run', ['run', '--no-stdin'], 'no', false],
+  ['send', ['send', 'go', '--follow'], 'yes', false],
+]
+const faults: readonly RequestFault[] = ['unreachable', 'reset', { status: 502 }]
+
+test.each(
+  commands.flatMap(([name, argv, ...expected]) =>
+    faults.map((fault) => [name, JSON.stringify(fault), argv, fault, ...expected] as const),
+  ),
+)(
+  'events %s exits with 8 if every request fails for 5 min: %s',
+  async (_, __, argv, fault, sent, resumes) => {
+    let isDown = false
+    const service = createFailingService(fault, () => isDown, [running])
+    void service.timers.wait(10_000).then(() => {
+      isDown = true
+      service.add(running, running)
+    })
+    const { code, err } = await service.run(['events', ...argv, '--errors', 'json'])
+    const error = readError(err)
+    expect([code, error.sent, error.retry === 'never', Array.isArray(error.resume)]).toEqual([
+      8,
+      sent,
+      false,
+      resumes,
+    ])
+    expect(error.message).toContain('(parley tried for 5 min)')
+    expect(err).not.toContain('nothing was sent')
+  },
+)
+
+test.each<[string, RequestFault, number]>([
+  ['the service is unreachable for good', 'unreachable', 8],
+  ['the connections are reset', 'reset', 10],
+])(
+  'if %s while events run posts a result, it prints each note once and saves the result',
+  async (_, fault, exit) => {
+    const service: ReturnType<typeof createSessionService> = createFailingService(
+      fault,
+      () => existsSync(join(service.cwd, 'started')),
+      [running, custom('t1'), waitsFor('t1')],
+    )
+    const tool = ['--tool', 'count=touch started; echo precious']
+    const { code, err } = await service.run(['events', 'run', 'go', ...tool])
+    const notes = err.split('\n').filter((line) => /trying again|still failing/.test(line))
+    expect([code, notes]).toEqual([exit, [...new Set(notes)]])
+    const [, path = ''] = /answer with --custom-tool-result t1=@(\S+)/.exec(err) ?? []
+    expect(readText(path, '')).toBe('precious\n')
+  },
+)
