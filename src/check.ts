@@ -4,7 +4,6 @@ import { chooseChatModel } from './gateway/chat/chat.ts'
 import { createServiceCaller, type ServiceCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
 import { toOneLine } from './io/escape.ts'
-import { createLineWrapper } from './io/wrapping.ts'
 import {
   computeDeadlineMs,
   formatProfileFlag,
@@ -40,7 +39,6 @@ export async function checkProfile(context: Context): Promise<void> {
   context.deadline.moveTo(computeDeadlineMs(context.host.timers.now(), settings))
   const timeout = Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const createCaller = () => createServiceCaller(context, { ...settings, values: { ...values, timeout } })
-  const wrap = await createLineWrapper(context.host.stdout)
   const failures: CliError[] = []
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
     let result = `not tried: ${setting} is not set`
@@ -49,17 +47,11 @@ export async function checkProfile(context: Context): Promise<void> {
     } catch (failure) {
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
-      // On a terminal, the result is printed just before the failure, so the failure does not repeat the
-      // result.
-      const message = context.output.isTerminal
-        ? `the ${name} failed the check`
-        : `${name}: ${failure.message}`
-      failures.push(
-        failure.with({ serviceMessage: undefined, problems: undefined, consequence: undefined }, message),
-      )
+      const printed = { serviceMessage: undefined, problems: undefined, consequence: undefined }
+      failures.push(failure.with(printed, `${name}: ${failure.message}`))
     }
     const clean = toOneLine(context.secrets.redact(result), 2000)
-    await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
+    await context.output.write(`${name}: ${clean}\n`)
   }
   await check('gateway', 'baseUrl', async () => {
     const status = await checkToken(settings, createCaller())

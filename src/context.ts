@@ -30,9 +30,8 @@ export interface Host extends ProcessInfo {
   onSignal?(clean: (exit: number) => string): void
   /** The first SIGINT calls `act` instead of ending the process. A later SIGINT ends the process. */
   interceptInterrupt?(act: () => void): { release(): void; raise(): Promise<never> }
-  detectEarlyExit?(report: () => void): () => void
   exitAfter?(milliseconds: number): void
-  onCrash?(report: (error: unknown) => Promise<number>): void
+  reportBugs?(report: (error: unknown) => Promise<number>): () => void
   /**
    * Returns the exit code of the pager, or `undefined` if a signal ended it. The cleanup of the run also ends
    * the pager.

@@ -3,12 +3,11 @@ import { readFileSync } from 'node:fs'
 import type { Host, RunContext } from './context.ts'
 import { CliError, describeFileError, usageError } from './errors.ts'
 import {
-  detectEarlyExit,
-  endProcessOnCrash,
   endProcessOnSignal,
   exitProcessAfter,
   interceptInterrupt,
   interruptProcess,
+  reportBugs,
   suspendProcess,
 } from './signals.ts'
 import { createStdStream, findOpenFilePath, findStdinKind } from './std-streams.ts'
@@ -45,9 +44,8 @@ export function createProcessHost(): Host {
     checkArguments,
     onSignal: (clean) => endProcessOnSignal(clean, stderr),
     interceptInterrupt,
-    detectEarlyExit,
+    reportBugs,
     exitAfter: exitProcessAfter,
-    onCrash: endProcessOnCrash,
     async runPager(...command) {
       const { runCommandOnTerminal } = await import('./io/command.ts')
       return runCommandOnTerminal(...command)

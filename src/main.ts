@@ -61,8 +61,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (!isForGithub) return text
     return text + renderGithubAnnotation(new CliError('stopped', words), getCommandName(), exit)
   })
-  host.onCrash?.((error) => saveAndFail((state) => toFailure(error, state)))
-  const hasEnded = host.detectEarlyExit?.(() => void saveAndFail(createEarlyExitFailure))
+  const hasEnded = host.reportBugs?.(saveAndFail)
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
@@ -84,7 +83,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return ending ?? exit
   } catch (error) {
     if (error instanceof OutputClosedError) return 0
-    return await saveAndFail((state) => toFailure(error, state))
+    return await saveAndFail(error)
   } finally {
     cleanUp(cleanups)
     hasEnded?.()
@@ -99,10 +98,10 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return Math.max(deadline.atMs, host.timers.now() + finalWriteGraceMs)
   }
 
-  async function saveAndFail(create: (state: string | undefined) => CliError): Promise<number> {
+  async function saveAndFail(error: unknown): Promise<number> {
     if (ending) return ending
     const { consequence, savedFiles } = tracker.interrupt()
-    const failure = create(consequence)
+    const failure = toFailure(error, consequence)
     return fail(failure.with({ savedFiles: [...(failure.details.savedFiles ?? []), ...savedFiles] }))
   }
 
@@ -179,12 +178,6 @@ function cleanUp(cleanups: ArraySet<() => unknown>): boolean {
   return isAtStart
 }
 
-const createEarlyExitFailure = (state: string | undefined) =>
-  new CliError('unexpected', 'a bug in parley: the run ended before its work was done', {
-    sent: 'unknown',
-    consequence: state,
-  })
-
 /**
  * Reads `--color` from the raw arguments, because the flag also applies to the message about invalid
  * arguments.
@@ -196,8 +189,8 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
 
 async function withGuard(host: Host) {
   const { createCiSafeStream, disableCiCommands } = await import('./io/ci-commands.ts')
-  const stderr = { value: createCiSafeStream(host.stderr), enumerable: true }
+  const stderr = { value: createCiSafeStream(host.stderr) }
   // `{ ...host }` would call the getter `cwd`, which throws if the current folder has been removed.
-  const guarded = Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(host), stderr }) as Host
+  const guarded: Host = Object.create(host, { stderr })
   return { host: guarded, guard: (text: string) => disableCiCommands(text) }
 }

@@ -80,20 +80,19 @@ function raise(signal: (typeof signals)[number]): void {
 }
 
 /**
- * If the event loop becomes empty before the run has finished, Node would exit with code 0. So the exit code
- * is 1 until the caller of `main` sets another one.
+ * Reports a bug: an uncaught error, or an event loop that is empty before the run has finished. Node would then
+ * exit with code 0, so the exit code is 1 until the caller of `main` sets another one. The returned function
+ * ends the check of the event loop.
  */
-export function detectEarlyExit(report: () => void): () => void {
+export function reportBugs(report: (error: unknown) => Promise<number>): () => void {
   process.exitCode = 1
-  process.once('beforeExit', report)
-  return () => void process.off('beforeExit', report)
+  process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
+  const reportEarlyExit = () => void report(Object.assign(new Error(), { name: 'EmptyEventLoop' }))
+  process.once('beforeExit', reportEarlyExit)
+  return () => void process.off('beforeExit', reportEarlyExit)
 }
 
 /** Output that nobody reads could keep the process alive, so a timer ends the process. */
 export function exitProcessAfter(milliseconds: number): void {
   if (milliseconds < Infinity) setLongTimeout(() => process.exit(), milliseconds).unref()
-}
-
-export function endProcessOnCrash(report: (error: unknown) => Promise<number>): void {
-  process.on('uncaughtException', async (error) => process.exit(await report(error).catch(() => 1)))
 }

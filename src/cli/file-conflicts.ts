@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Option } from 'commander'
 import { FileArgument, FileFlag, HeaderFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
-import { isDescriptorPath, resolveRealPath, toAbsolutePath } from '../io/paths.ts'
+import { resolveRealPath, toAbsolutePath } from '../io/paths.ts'
 import { findProfilePath } from '../settings/profile-file.ts'
 import type { GivenFlag } from './flags.ts'
 import type { ParleyCommand } from './parley-command.ts'
@@ -12,8 +12,7 @@ interface NamedFile {
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular or missing file. `undefined` for a device, a pipe or an open descriptor, which two
-   * flags may share.
+   * Real path of a regular or missing file. `undefined` for a device or a pipe, which two flags may share.
    */
   identity: string | undefined
 }
@@ -83,7 +82,7 @@ function identify(host: Host, name = '-'): string | undefined {
   if (name === '' || name === '-') return undefined
   const path = toAbsolutePath(host, name)
   try {
-    if (isDescriptorPath(path) || !statSync(path).isFile()) return undefined
+    if (!statSync(path).isFile()) return undefined
   } catch {
     // A file that cannot be examined is compared by its path.
   }

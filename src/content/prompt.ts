@@ -66,10 +66,7 @@ export async function readPromptInputs(
     const piped = await input.readPipedAddition('the prompt', fileKinds)
     return { ...named, turn: toTurn(prompt, piped), text: prompt }
   }
-  if (named.given) {
-    input.skipStdin('-i FILE')
-    return { ...named, turn: files, text: '' }
-  }
+  if (named.given) return { ...named, turn: files, text: '' }
   const text = await readStdinPrompt(input, files.length > 0)
   if (!/^\s*\{/.test(text)) return { ...named, turn: toTurn(text), text }
   const hint = "to send text, give it as words, or '-' for stdin"

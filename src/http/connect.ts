@@ -1,6 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import type { SecureContext } from 'node:tls'
-import { CliError } from '../errors.ts'
+import { CliError, describeFileError } from '../errors.ts'
 import { setLongTimeout } from '../timers.ts'
 import type { HttpProxy } from './proxy.ts'
 import { makeSocketPausable, type PausableSocket, waitForSocketEvent } from './socket.ts'
@@ -109,7 +109,7 @@ async function openRoute(url: URL, { proxy, extraCertificatesPem, signal, meanwh
   } catch (error) {
     if (error instanceof CliError) throw error
     const tunnelProxy = namedServer === url ? proxy : undefined
-    const failure = explainConnectError(error as ConnectError, namedServer, tunnelProxy)
+    const failure = explainConnectError(error as ConnectError, describeTarget(namedServer, tunnelProxy))
     const isOfProxy = proxy !== undefined && !tunnelProxy
     throw isOfProxy ? failure.with({}, `the proxy in ${proxy.variable}, ${failure.message}`) : failure
   }
@@ -143,20 +143,18 @@ function createTrust({ createSecureContext }: Tls, extraCertificatesPem: string 
 
 type NativeContext = { addCACert(pem: string): void }
 
-interface ConnectError {
+interface ConnectError extends Error {
   code?: string
-  message?: string
   address?: string
   port?: number
   errors?: ConnectError[]
 }
 
-/** `proxy` has opened a tunnel to the server. */
-function explainConnectError(error: ConnectError, url: URL, proxy: HttpProxy | undefined): CliError {
+function explainConnectError(error: ConnectError, target: string): CliError {
   // If a host name has several addresses, the error contains one error per address and no message.
   const all = error.errors ?? [error]
   const isPermanent = all.some(({ code = '' }) => findPermanentCause(code) !== undefined)
-  const message = all.map((one) => describe(one, describeTarget(url, proxy), proxy !== undefined)).join(', ')
+  const message = all.map((one) => describe(one, target)).join(', ')
   return new CliError('not-sent', message, { isPermanent })
 }
 
@@ -166,37 +164,25 @@ const transient = new Map([
   ['ETIMEDOUT', 'the connection timed out'],
   ['EHOSTUNREACH', 'no route to the host'],
   ['ENETUNREACH', 'the network is unreachable'],
-  ['EMFILE', 'too many files and connections are open (ulimit -n shows the limit)'],
-  ['ENFILE', 'too many files and connections are open on this machine'],
   ['EAI_AGAIN', 'the name cannot be looked up at the moment'],
 ])
 
-const permanent: [code: RegExp, cause: string, causeInTunnel?: string][] = [
+const permanent: [code: RegExp, cause: string][] = [
   [/^ENOTFOUND$/, 'no such host'],
   [/SELF_SIGNED|^UNABLE_TO_/, 'its certificate comes from an unknown authority: --cacert FILE trusts it'],
   [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
   [/^CERT_NOT_YET_VALID$/, 'its certificate is not valid yet (is the clock right?)'],
   [/^CERT_/, 'its certificate is not valid'],
   [/ALTNAME/, 'its certificate is for another host'],
-  [
-    /WRONG_VERSION|TOO_LONG|EPROTO/,
-    'the server does not use TLS (should the address begin with http://?)',
-    'the proxy or the server does not use TLS',
-  ],
+  [/WRONG_VERSION|TOO_LONG|EPROTO/, 'the server does not use TLS (should the address begin with http://?)'],
   [/PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL/, 'the server supports only versions of TLS that are too old'],
 ]
 
-function findPermanentCause(code: string, isInTunnel = false): string | undefined {
-  const [, cause, causeInTunnel] = permanent.find(([pattern]) => pattern.test(code)) ?? []
-  return isInTunnel ? (causeInTunnel ?? cause) : cause
-}
+const findPermanentCause = (code: string) => permanent.find(([pattern]) => pattern.test(code))?.[1]
 
-function describe(
-  { code = '', message, address, port }: ConnectError,
-  target: string,
-  isInTunnel: boolean,
-): string {
+function describe(error: ConnectError, target: string): string {
+  const { code = '', address, port } = error
   const shown = address?.includes(':') ? `[${address}]` : address
   const where = shown === undefined ? target : `${shown}:${port}`
-  return `${where}: ${transient.get(code) ?? findPermanentCause(code, isInTunnel) ?? (code || message)}`
+  return `${where}: ${transient.get(code) ?? findPermanentCause(code) ?? describeFileError(error)}`
 }

@@ -244,9 +244,7 @@ const resumeAtBytes = 64 * 1024
 class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array, undefined> {
   readonly #pause: (isPaused: boolean) => void
   readonly #onAbandon: () => void
-  #arrived: Uint8Array[] = []
-  /** Chunks in reverse order, because removing the last element is faster than removing the first. */
-  #taken: Uint8Array[] = []
+  readonly #chunks: Uint8Array[] = []
   #size = 0
   #isFull = false
   #closed: { error: Error | undefined } | undefined
@@ -262,7 +260,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   }
 
   push(chunk: Uint8Array): void {
-    this.#arrived.push(chunk)
+    this.#chunks.push(chunk)
     this.#size += chunk.length
     if (!this.#isFull && this.#size > pauseAtBytes) {
       this.#isFull = true
@@ -281,7 +279,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   }
 
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
-    while (this.#arrived.length + this.#taken.length === 0 && !this.#closed) {
+    while (this.#chunks.length === 0 && !this.#closed) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
@@ -298,11 +296,7 @@ class ChunkQueue implements AsyncIterable<Uint8Array>, AsyncIterator<Uint8Array,
   }
 
   #take(): Uint8Array | undefined {
-    if (this.#taken.length === 0) {
-      this.#taken = this.#arrived.reverse()
-      this.#arrived = []
-    }
-    const chunk = this.#taken.pop()
+    const chunk = this.#chunks.shift()
     this.#size -= chunk?.length ?? 0
     if (this.#isFull && this.#size < resumeAtBytes) {
       this.#isFull = false

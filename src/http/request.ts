@@ -102,15 +102,10 @@ export function parseHeaders(lines: readonly string[], host: Context['host']): H
   return given
 }
 
-function joinHeaders([name, before]: Header, value: string): Header {
-  const isCookie = /^cookie$/i.test(name)
-  if (
-    !isCookie &&
-    (/^content-type$|version$/i.test(name) || [before, value].some((each) => isSecretHeader(name, each)))
-  )
-    throw usageError(`the header ${name} is given twice: give it once`)
-  return [name, [before, value].filter((each) => each !== '').join(isCookie ? '; ' : ', ')]
-}
+const joinHeaders = ([name, before]: Header, value: string): Header => [
+  name,
+  [before, value].filter((each) => each !== '').join(/^cookie$/i.test(name) ? '; ' : ', '),
+]
 
 /** Throws a usage error for a value that would change the path. */
 export function encodePathSegment(name: string, value = ''): string {

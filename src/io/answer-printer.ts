@@ -1,4 +1,3 @@
-import { getTextStart } from '../wire/text-start.ts'
 import { escapeControls } from './escape.ts'
 import type { Output, StdStream } from './output.ts'
 import type { Spinner } from './spinner.ts'
@@ -15,8 +14,6 @@ interface AnswerPrinter {
    */
   breakLine(): boolean
 }
-
-const maxWriteLength = 256 * 1024
 
 interface AnswerLayout {
   host: { stdout: StdStream; env: Readonly<Record<string, string | undefined>> }
@@ -42,45 +39,27 @@ export async function createAnswerPrinter(
 }
 
 function createTextPrinter(output: Output): AnswerPrinter {
-  /**
-   * Line breaks, or half a surrogate pair, at the end of the received text. parley prints them only before
-   * further text, so an answer never ends with empty lines.
-   */
-  let heldBack = ''
-  let pending = ''
-  let hasText = false
+  let received = ''
   let isInLine = false
+
+  /** With `isWhole: false`, a carriage return or half a surrogate pair at the end waits for further text. */
+  async function print(isWhole: boolean): Promise<void> {
+    const length = received.length - (!isWhole && /[\r\ud800-\udbff]$/.test(received) ? 1 : 0)
+    const text = received.slice(0, length)
+    received = received.slice(length)
+    if (text === '') return
+    isInLine = !text.endsWith('\n')
+    await output.write(output.isTerminal ? escapeControls(text.replaceAll('\r\n', '\n')) : text)
+  }
 
   return {
     add(text) {
-      if (text === '') return
-      const end = findPrintableEnd(text)
-      const isMoreBreaks = end === 0 && isLineBreak(text[0]) && !endsInHalfCharacter(heldBack)
-      if (!isMoreBreaks) {
-        pending += heldBack
-        heldBack = ''
-      }
-      pending += text.slice(0, end)
-      heldBack += text.slice(end)
+      received += text
     },
-    async write() {
-      if (pending === '') return
-      const text = output.isTerminal ? escapeControls(pending.replaceAll('\r\n', '\n')) : pending
-      pending = ''
-      hasText = true
-      isInLine = !text.endsWith('\n')
-      // Writes pieces, because encoding the whole text at once would double its memory.
-      for (let start = 0; start < text.length; ) {
-        const next = getTextStart(text.slice(start, start + maxWriteLength + 1), maxWriteLength)
-        await output.write(next)
-        start += next.length
-      }
-    },
+    write: () => print(false),
     async end() {
-      if (endsInHalfCharacter(heldBack)) pending += heldBack
-      heldBack = ''
-      await this.write()
-      if (hasText) await output.write('\n')
+      await print(true)
+      if (isInLine) await output.write('\n')
       isInLine = false
       await output.flush()
     },
@@ -92,13 +71,3 @@ function createTextPrinter(output: Output): AnswerPrinter {
     },
   }
 }
-
-function findPrintableEnd(text: string): number {
-  let end = text.length
-  while (isLineBreak(text[end - 1])) end--
-  return end === text.length && endsInHalfCharacter(text) ? end - 1 : end
-}
-
-const isLineBreak = (char: string | undefined): boolean => char === '\n' || char === '\r'
-
-const endsInHalfCharacter = (text: string): boolean => /[\ud800-\udbff]/.test(text.slice(-1))

@@ -18,7 +18,6 @@ export interface ShellCommand {
 }
 
 interface ShellCommandOptions {
-  /** Reading `cwd` throws if the current folder was removed. The command runs nevertheless. */
   host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
   cleanups: ArraySet<() => void>
 }
@@ -28,10 +27,6 @@ interface ShellCommandResult {
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
-  /**
-   * `undefined` if a signal, the deadline or the output limit ended the command, or if it could not be run.
-   */
-  exitCode: number | undefined
 }
 
 const maxStdoutBytes = 2 ** 20
@@ -44,7 +39,7 @@ export async function runCommand(
 ): Promise<ShellCommandResult> {
   const detached = isGroupLeader && host.platform !== 'win32'
   const child = spawn(text, {
-    cwd: currentFolder(host),
+    cwd: host.cwd,
     env,
     shell: true,
     detached,
@@ -60,8 +55,8 @@ export async function runCommand(
   let cancelDeadline = () => {}
   try {
     return await new Promise((resolve) => {
-      const finish = (problem?: string, exitCode?: number) =>
-        resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
+      const finish = (problem?: string) =>
+        resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem })
       const abort = (problem: string) => {
         stop()
         // A process outside of the command's process group may keep the streams open, so parley closes its
@@ -82,7 +77,7 @@ export async function runCommand(
         tail = Buffer.concat([tail, bytes]).subarray(-maxStderrBytes)
       })
       child.once('error', (error) => finish(`could not be run: ${describeFileError(error)}`))
-      child.once('close', (code, signal) => finish(describeEnd(code, signal), code ?? undefined))
+      child.once('close', (code, signal) => finish(describeEnd(code, signal)))
     })
   } finally {
     cancelDeadline()
@@ -110,14 +105,6 @@ export function runCommandOnTerminal(
 }
 
 const commandNotFound = 127
-
-function currentFolder(host: ShellCommandOptions['host']): string | undefined {
-  try {
-    return host.cwd
-  } catch {
-    return undefined
-  }
-}
 
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string | undefined {
   if (signal) return `was ended by ${signal}`

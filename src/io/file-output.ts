@@ -20,7 +20,7 @@ import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
 import { CliError, convertFileErrors, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { findOutputTarget, findOwnDescriptor, type ProcessInfo } from './paths.ts'
+import { findOutputTarget, type ProcessInfo } from './paths.ts'
 import type { SavedData } from './saved-data.ts'
 
 /**
@@ -28,7 +28,7 @@ import type { SavedData } from './saved-data.ts'
  * writes to a temporary file next to it.
  */
 export interface FileOutput extends Output {
-  /** True for a device, a pipe or an open descriptor, from which written bytes cannot be removed. */
+  /** True for a device or a pipe, from which written bytes cannot be removed. */
   readonly isDirect: boolean
   commit(): Promise<void>
   /**
@@ -54,8 +54,10 @@ export async function openFileOutput(
   { host, deadline }: { host: Omit<ProcessInfo, 'env'>; deadline: Deadline },
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
+  const openDirect = () =>
+    existing?.isFIFO() ? openPipe(target, name) : createWriteStream(target, { flags: 'a' })
   const sink = isDirect
-    ? createDirectSink(existing?.isFIFO() ? await openPipe(target, name) : openDevice(target), name, deadline)
+    ? createDirectSink(await openDirect(), name, deadline)
     : createFileSink(target, name, host.uid)
   return {
     ...sink,
@@ -128,15 +130,6 @@ async function openPipe(path: string, name: string): Promise<Writable> {
       { consequence },
     )
   }
-}
-
-/**
- * Uses an open descriptor of this process directly. A second descriptor would have another offset, so
- * parley and other writers would overwrite each other's text.
- */
-function openDevice(path: string): Writable {
-  const fd = findOwnDescriptor(path)
-  return createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })
 }
 
 function createDirectSink(stream: Writable, name: string, deadline: Deadline): Sink {

@@ -2,7 +2,13 @@ import { closeSync, constants, createReadStream, promises as fs, open, openSync,
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { Deadline } from '../deadline.ts'
-import { CliError, createNotSentDeadlineError, toFileFailure, usageError } from '../errors.ts'
+import {
+  CliError,
+  convertFileErrors,
+  createNotSentDeadlineError,
+  toFileFailure,
+  usageError,
+} from '../errors.ts'
 import { schedule, type Timers, yieldToSignals } from '../timers.ts'
 import { limitChunks, readBody } from '../wire/exchange.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
@@ -79,27 +85,25 @@ export class InputReader {
     return readStream(() => stdin.open(), 'stdin', new AbortController().signal, waiting)
   }
 
-  async readFile(name: string, shown = name): Promise<Uint8Array> {
-    try {
+  readFile(name: string, shown = name): Promise<Uint8Array> {
+    return convertFileErrors(shown, async () => {
       const path = toAbsolutePath(this.#options.host, name)
       const stat = await fs.stat(path)
       if (stat.isFile() && stat.size > maxTextLength) throw createTextTooLongError(shown)
-      if (stat.isFile() || stat.isDirectory()) return await fs.readFile(path)
-      return await this.#read((stop) => openReadableFile(path, stop), shown, `waiting for ${shown}`, readBody)
-    } catch (error) {
-      throw toFileFailure(error, shown)
-    }
+      return stat.isFile() ? fs.readFile(path) : this.#readFile(name, shown, readBody)
+    })
+  }
+
+  #readFile<T>(name: string, shown: string, consume: ConsumeChunks<T>): Promise<T> {
+    const path = toAbsolutePath(this.#options.host, name)
+    return this.#read((stop) => openReadableFile(path, stop), shown, `waiting for ${shown}`, consume)
   }
 
   /** Passes the content in chunks to `consume`. The path `-` means stdin. Returns the result of `consume`. */
   async readChunks<T>(path: string, reader: string, consume: ConsumeChunks<T>): Promise<T> {
-    const { host } = this.#options
-    if (path !== '-') {
-      const file = toAbsolutePath(host, path)
-      return this.#read((stop) => openReadableFile(file, stop), path, `waiting for ${path}`, consume)
-    }
+    if (path !== '-') return this.#readFile(path, path, consume)
     this.#claimStdin(reader)
-    return this.#read(() => host.stdin.open(), 'stdin', waitingForStdin, consume)
+    return this.#read(() => this.#options.host.stdin.open(), 'stdin', waitingForStdin, consume)
   }
 
   /** The path `-` means stdin. Throws a usage error if stdin is a terminal or was read before. */
@@ -165,15 +169,6 @@ export class InputReader {
     if (text.trim() !== '') return text
     this.#options.note('stdin is empty')
     return ''
-  }
-
-  /**
-   * Called if the command does not read stdin. Throws a usage error with `--fail-on-empty`, because parley
-   * then cannot check whether stdin is empty.
-   */
-  skipStdin(given: string): void {
-    if (this.#options.flags.failOnEmpty && this.#firstReader === undefined)
-      throw usageError(`--fail-on-empty: parley does not read stdin with ${given}`)
   }
 
   /**

@@ -100,8 +100,6 @@ export class LockObserver {
   #lastCheckMs = 0
   /** Uses the monotonic clock of this process, because the clocks of other machines may differ. */
   #unchangedMs = 0
-  /** True if the holder has updated the lock since the first check. */
-  isHolderRunning = false
 
   constructor(target: string) {
     this.path = `${target}.parley-lock`
@@ -113,7 +111,6 @@ export class LockObserver {
     const earlier = this.fingerprint
     this.fingerprint = stat ? getFingerprint(stat) : ''
     const stepMs = Math.min(now - this.#lastCheckMs, maxCountedStepMs)
-    this.isHolderRunning ||= stat !== undefined && earlier !== '' && this.fingerprint !== earlier
     this.#unchangedMs = this.fingerprint === earlier ? this.#unchangedMs + stepMs : 0
     this.#lastCheckMs = now
     return stat
@@ -152,12 +149,9 @@ export async function acquireLock(
       continue
     }
     if (waited > maxWaitMs) {
-      const stuck = failure(
-        observer.isHolderRunning
-          ? 'the deadline passed while another parley, which is still running, used it'
-          : `the deadline passed while it was locked: if no other parley is running, remove ${path}`,
-      )
-      throw stuck.with({ retry: 'later', deadline: true })
+      throw failure(
+        `the deadline passed while it was locked: if no other parley is running, remove ${path}`,
+      ).with({ retry: 'later', deadline: true })
     }
     if (!isNoted && waited > waitingNoteDelayMs) {
       messages.note(

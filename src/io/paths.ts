@@ -43,25 +43,9 @@ export function listLinkChain(path: string): string[] {
 /**
  * Returns the path without links. For a missing file, returns the path at which parley would create the file.
  */
-export const resolveRealPath = (path: string): string =>
-  realPath(resolveFolder(listLinkChain(path).at(-1) ?? path))
-
-const resolveFolder = (path: string) => join(realPath(dirname(path)), basename(path))
-
-/**
- * Returns for example `/proc/7/fd/1` for `/dev/stdout`, and `undefined` if the path does not lead to an open
- * descriptor.
- */
-const findDescriptorPath = (path: string): string | undefined =>
-  listLinkChain(path)
-    .map(resolveFolder)
-    .find((place) => /^\/proc\/[^/]+\/fd\/\d+$/.test(place))
-
-export const isDescriptorPath = (path: string): boolean => findDescriptorPath(path) !== undefined
-
-export function findOwnDescriptor(path: string): number | undefined {
-  const place = findDescriptorPath(path)
-  return place && dirname(place) === realPath('/proc/self/fd') ? Number(basename(place)) : undefined
+export function resolveRealPath(path: string): string {
+  const target = listLinkChain(path).at(-1) ?? path
+  return realPath(join(realPath(dirname(target)), basename(target)))
 }
 
 export interface ProcessInfo {
@@ -75,7 +59,7 @@ export interface ProcessInfo {
 /**
  * Checks before a request that parley can write to a file. Throws a `CliError` of kind `file` for a link, and
  * for a path at which no file can be created. Also throws for an existing file if `replaces` is false.
- * `isDirect` is true for a device, a pipe or an open descriptor, because parley writes to these directly.
+ * `isDirect` is true for a device or a pipe, because parley writes to these directly.
  * With `isRegular`, throws instead of returning `isDirect` as true.
  */
 export function findOutputTarget(
@@ -94,7 +78,7 @@ export function findOutputTarget(
     const stat = statSync(path, { throwIfNoEntry: false })
     if (stat?.isDirectory()) throw failure(`it is a folder: ${folderHint}`)
     if (endsInSeparator(name, host.platform)) throw failure('no such folder: give the path of a file')
-    const isDirect = (stat !== undefined && !stat.isFile()) || isDescriptorPath(path)
+    const isDirect = stat !== undefined && !stat.isFile()
     if (isDirect && isRegular) throw failure('it is not a regular file')
     const obstacle = isDirect ? undefined : findReplacementProblem(path, host.uid, replaces)
     if (obstacle) throw failure(obstacle)

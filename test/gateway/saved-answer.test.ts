@@ -118,30 +118,21 @@ describe('unexpected error after an answer arrived', () => {
   })
 })
 
-test.each(['an uncaught error', 'an empty event loop'])(
-  'parley saves the received text and names its file after %s',
-  async (cause) => {
-    const cwd = temporaryFolder()
-    let crash = async (_: unknown) => 0
-    let exitEarly = () => {}
-    const act = () => void (cause === 'an uncaught error' ? crash(bug) : exitEarly())
-    const exchange = breaking(event('paid'), act, sse)
-    const { code, err } = await run(['chat', 'x', '--stream', '-o', 'a', '--errors', 'json'], {
-      cwd,
-      exchange,
-      onCrash(report) {
-        crash = report
-      },
-      detectEarlyExit(report) {
-        exitEarly = report
-        return () => {}
-      },
-    })
-    const { error } = JSON.parse(err)
-    expect(error).toMatchObject({ kind: 'unexpected', exit: code, kept: 'a.part' })
-    expect(readText(cwd, 'a.part')).toBe('paid')
-  },
-)
+test('parley saves the received text and names its file after an uncaught error', async () => {
+  const cwd = temporaryFolder()
+  let crash = async (_: unknown) => 0
+  const exchange = breaking(event('paid'), () => void crash(bug), sse)
+  const { code, err } = await run(['chat', 'x', '--stream', '-o', 'a', '--errors', 'json'], {
+    cwd,
+    exchange,
+    reportBugs(report) {
+      crash = report
+      return () => {}
+    },
+  })
+  expect(JSON.parse(err).error).toMatchObject({ kind: 'unexpected', exit: code, kept: 'a.part' })
+  expect(readText(cwd, 'a.part')).toBe('paid')
+})
 
 test.each([
   ['a message', message('paid', { error: { type: 'api_error', message: 'half' } })],

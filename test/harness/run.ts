@@ -13,8 +13,8 @@ import { requireFormats } from './formats.ts'
 
 /**
  * Parts of the host that a test may replace. Defaults: streams that accept everything, a clock that is 50 times
- * as fast as real time, the user of the tests, and no pager. `onSignal`, `onCrash` and `detectEarlyExit` get the
- * functions that parley runs then, so a test can simulate a signal, an uncaught error or an empty event loop.
+ * as fast as real time, the user of the tests, and no pager. `onSignal` and `reportBugs` get the functions that
+ * parley runs then, so a test can simulate a signal or an uncaught error.
  */
 type HostOptions = Partial<Omit<Host, 'env' | 'stdin' | 'exchange'>>
 

@@ -18,20 +18,6 @@ test.each([
   expect(requests[0]?.headers).toMatchObject({ [name]: value })
 })
 
-test.each([
-  'Authorization: Bearer abc',
-  'Content-Type: a/b',
-  'x-api-key: abc',
-  'X-Goog-Api-Key: abc',
-  'vendor-version: 2023-06-01',
-  'X-Auth-Token: abc',
-])('parley exits with 2 if -H gives the header "%s" twice', async (header) => {
-  const [name = ''] = header.split(':')
-  for (const other of [header, `${name.toLowerCase()}: other`, `${name}:`]) {
-    expect(await withHeaders(header, other)).toMatchObject(rejected(2, `the header ${name} is given twice`))
-  }
-})
-
 test('parley sends a header named like a member of Object.prototype', async () => {
   const { code, requests } = await withHeaders('constructor: a', '__proto__: b', '__proto__: c')
   expect(code).toBe(0)

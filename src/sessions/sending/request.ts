@@ -75,10 +75,7 @@ async function readFileOrPipedEvents(
       context.messages.note("stdin looks like events, but is sent as text; to send events, use '-i -'")
     return { given, piped }
   }
-  if (given) {
-    input.skipStdin('-i FILE')
-    return { given, piped: '' }
-  }
+  if (given) return { given, piped: '' }
   const text = (await input.readPipedText('the input of events')) ?? ''
   return { given: text.trim() === '' ? undefined : await parseInputEvents(text, 'stdin', reading), piped: '' }
 }

@@ -26,8 +26,8 @@ import { inline, png } from '../image/image.ts'
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
 
 describe('chat sends a prompt and prints the answer', () => {
-  test('chat sends the prompt words as one user turn, and prints the answer with one newline', async () => {
-    const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!\n\n')) })
+  test('chat sends the prompt words as one user turn, and ends the answer with a newline', async () => {
+    const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!')) })
     expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
     expect(ended.requests).toHaveLength(1)
     expect(ended.requests[0]).toMatchObject({
