@@ -4,11 +4,19 @@ import { expect, test } from 'vitest'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
 import { confirms } from '../../harness/session-service.ts'
 
-const send = (argv: string[], world: RunOptions = {}) =>
-  run(['events', 'send', '-s', 'sesn_1', ...argv], world)
+const given = '{"type":"user.interrupt","x":1.10}'
 
-const getBody = (ended: Awaited<ReturnType<typeof run>>) => ended.requests[0]?.text ?? ''
-const parseEvents = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(getBody(ended)).events
+async function send(argv: string[], world: RunOptions = {}) {
+  const options = {
+    exchange: answering('{"data":[]}'),
+    ...world,
+    env: { PARLEY_SESSION: 'sesn_1', ...world.env },
+  }
+  const ended = await run(['events', 'send', ...argv], options)
+  const body = ended.requests[0]?.text ?? ''
+  const events: Record<string, unknown>[] = body === '' ? [] : JSON.parse(body).events
+  return { ...ended, body, events, types: events.map(({ type }) => type) }
+}
 
 const text = (text: string) => [{ type: 'text', text }]
 
@@ -44,10 +52,10 @@ test('events send sends the events of flags in the given order, then the words, 
     ['--event', '{"type":"user.interrupt", "n": 1.0}'],
     ['the', 'words'],
   ].flat()
-  const ended = await send(argv, { cwd, exchange: answering('{"data":[]}') })
+  const ended = await send(argv, { cwd })
   expect(ended.code).toBe(0)
   const rubric = { type: 'text', content: 'runs' }
-  expect(parseEvents(ended)).toEqual([
+  expect(ended.events).toEqual([
     { type: 'user.tool_result', tool_use_id: 'toolu_2', content: text('no=way'), is_error: true },
     { type: 'user.message', content: text('@literal') },
     { type: 'user.interrupt', session_thread_id: 't1' },
@@ -59,32 +67,27 @@ test('events send sends the events of flags in the given order, then the words, 
     { type: 'user.message', content: text('the words') },
     { type: 'system.message', content: text('be brief') },
   ])
-  expect(getBody(ended)).toContain('"n": 1.0}')
+  expect(ended.body).toContain('"n": 1.0}')
 })
 
-const one = '{"type":"user.interrupt","x":1.10}'
 test.each([
   ['a body', '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }', ''],
   ['a list', ' [{"type":"user.interrupt","x":1.10}]\n', '{"events":[{"type":"user.interrupt","x":1.10}]}'],
   ['one event', '{"type":"user.interrupt",\n"x":1}\n', '{"events":[{"type":"user.interrupt",\n"x":1}]}'],
-  ['one event per line', `${one}\r\n\n${one}\n`, `{"events":[${one},\n${one}]}`],
+  ['one event per line', `${given}\r\n\n${given}\n`, `{"events":[${given},\n${given}]}`],
 ])('events send sends %s on stdin unchanged', async (_, stdin, sent) => {
   const ended = await send([], { stdin })
   expect(ended.code).toBe(0)
-  expect(getBody(ended)).toBe(sent || stdin)
+  expect(ended.body).toBe(sent || stdin)
 })
 
 test('events send sends the events of -i first, then flags and words', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'e.json'), '{"events":[{"type":"user.interrupt","x":1.10}],"more":1.0}')
   const ended = await send(['hello', '-i', 'e.json', '--system', 's'], { cwd, stdin: 'not read' })
-  expect(parseEvents(ended).map(({ type }: { type: string }) => type)).toEqual([
-    'user.interrupt',
-    'user.message',
-    'system.message',
-  ])
-  expect(getBody(ended)).toContain('"x":1.10')
-  expect(getBody(ended)).toContain('"more":1.0')
+  expect(ended.types).toEqual(['user.interrupt', 'user.message', 'system.message'])
+  expect(ended.body).toContain('"x":1.10')
+  expect(ended.body).toContain('"more":1.0')
 })
 
 test('events send sends each beta once, and the vendor, version and workspace from the settings', async () => {
@@ -121,9 +124,9 @@ test.each<[string, object[]]>([
   ['a system message after a message', [message, system]],
   ['a system message after a tool result', [toolResult, system]],
 ])('events send accepts %s', async (_, events) => {
-  const ended = await send([], { stdin: JSON.stringify(events), exchange: answering('{"data":[]}') })
+  const ended = await send([], { stdin: JSON.stringify(events) })
   expect(ended).toMatchObject({ code: 0 })
-  expect(parseEvents(ended)).toEqual(events)
+  expect(ended.events).toEqual(events)
 })
 
 async function expectRefusal(events: unknown, problem: string): Promise<void> {
@@ -192,10 +195,10 @@ test.each([
   ['--max-iterations 21', ['--max-iterations', '21'], 'max_iterations: must be at most 20'],
   ['a rubric of 262,145 characters', ['--rubric', rubric], tooLong],
 ])('events send sends %s and warns about it, also with --quiet', async (_, argv, said) => {
-  const { code, err, requests } = await send(['--outcome', 'x', ...argv, '-q'])
+  const { code, err, requests } = await send(['--outcome', 'x', ...argv, '-q'], { exchange: undefined })
   expect({ code, count: requests.length }).toEqual({ code: 0, count: 1 })
   expect(err).toBe(`parley: the events: events[0].${said}; parley sends it, but the service may refuse it\n`)
-  expect((await send(['--outcome', 'x', ...argv, '--no-validate'])).err).toBe('')
+  expect((await send(['--outcome', 'x', ...argv, '--no-validate'], { exchange: undefined })).err).toBe('')
 })
 
 test.each([
@@ -247,10 +250,10 @@ test.each([
 test('events send sends 2,000 lines of events; if line 1,999 is invalid, it names the line and sends nothing', async () => {
   const formatLine = (text: string) => `{"type":"user.message","content":[{"type":"text"${text}}]}`
   const lines = Array.from({ length: 2000 }, (_, i) => formatLine(`,"text":"${i}"`))
-  const ended = await send(['--ids'], { stdin: lines.join('\n') })
+  const ended = await send(['--ids'], { stdin: lines.join('\n'), exchange: undefined })
   expect(ended.code).toBe(0)
   expect(ended.out.trim().split('\n')).toHaveLength(2000)
-  expect(parseEvents(ended)[1998].content[0].text).toBe('1998')
+  expect(ended.events[1998]?.content).toEqual(text('1998'))
 
   const lineProblems = [
     [formatLine(''), 'content[0].text: is missing'],
@@ -294,4 +297,134 @@ test('events send on a terminal escapes control characters of the response, also
 
 test('events send does not accept --retry-unknown, because it must not send events twice', async () => {
   expect(await send(['x', '--retry-unknown'])).toMatchObject({ code: 2, requests: [] })
+})
+
+test.each([
+  ['one event', given, ['user.interrupt']],
+  ['one line with an event', `${given}\n`, ['user.interrupt']],
+  ['no content', '', []],
+])('Q20: events send puts events on stdin before events of flags: %s', async (_, stdin, first) => {
+  const { code, body, types } = await send(['--tool-result', 't1=ok', '--system', 's'], { stdin })
+  expect({ code, types }).toEqual({ code: 0, types: [...first, 'user.tool_result', 'system.message'] })
+  expect(body.includes(given)).toBe(first.length > 0)
+})
+
+test.each([
+  ['text', 'the log'],
+  ['a line that is not JSON', `${given}\n{`],
+])('Q21: events send with an event flag exits with 2 if stdin contains %s', async (_, stdin) => {
+  const { code, err, requests } = await send(['--message', 'hi'], { stdin })
+  expect({ code, requests }).toEqual({ code: 2, requests: [] })
+  expect(err).toContain('stdin: ')
+})
+
+test.each([
+  ['--no-stdin', ['--no-stdin']],
+  ['-i FILE', ['-i', 'events.json']],
+])('Q23: events send does not read stdin with %s', async (_, flags) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, 'events.json'), given)
+  const stdin = '{"type":"user.message","content":[]}'
+  const { code, body } = await send(['--message', 'hi', ...flags], { stdin, cwd })
+  expect(code).toBe(0)
+  expect(body).not.toContain('"content":[]')
+})
+
+test('Q26: events send sends stdin next to words as text, and prints a note if it looks like events', async () => {
+  for (const stdin of [given, `[${given}]`, `${given}\n${given}`, `{"events":[]}`]) {
+    const { code, events, err } = await send(['what is this?'], { stdin })
+    expect(code).toBe(0)
+    expect(err).toContain("stdin looks like events, but is sent as text; to send events, use '-i -'\n")
+    const content = ['what is this?', stdin].map((text) => ({ type: 'text', text }))
+    expect(events).toEqual([{ type: 'user.message', content }])
+  }
+})
+
+test.each(['{"type":"error","text":"x"}', '"events": [', '[1]', 'events'])(
+  'events send with words prints no note if stdin does not look like events: %s',
+  async (stdin) => {
+    expect((await send(['what is this?'], { stdin })).err).not.toContain('looks like events')
+  },
+)
+
+test('Q27: events send with words prints a note if stdin is empty, but not with --no-stdin', async () => {
+  expect((await send(['hi'], { stdin: '' })).err).toContain('stdin is empty')
+  expect((await send(['hi'])).err).not.toContain('stdin is empty')
+  expect((await send(['hi', '--no-stdin'], { stdin: '' })).err).not.toContain('stdin is empty')
+})
+
+const cwd = temporaryFolder()
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==',
+  'base64',
+)
+const pdf = Buffer.from('%PDF-1.4\n\xe9\n', 'latin1')
+writeFileSync(join(cwd, 'notes.md'), '# Notes\n')
+writeFileSync(join(cwd, 'fox.png'), png)
+writeFileSync(join(cwd, 'paper.pdf'), pdf)
+writeFileSync(join(cwd, 'none.txt'), '')
+writeFileSync(join(cwd, 'tune.mp3'), Buffer.from('ID3\x03\0\0\0\0\0\0', 'latin1'))
+writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('caf\xe9', 'latin1'))
+
+const notes = { type: 'text', text: 'notes.md:\n# Notes\n' }
+const source = (media_type: string, bytes: Buffer) => ({
+  type: 'base64',
+  media_type,
+  data: bytes.toString('base64'),
+})
+const image = { type: 'image', source: source('image/png', png) }
+const document = { type: 'document', source: source('application/pdf', pdf) }
+const words = { type: 'text', text: 'What is this?' }
+
+const contents = async (argv: string[], world: RunOptions = {}) => {
+  const { code, err, events } = await send(argv, { cwd, ...world })
+  expect(code, err).toBe(0)
+  return events
+}
+
+test('Q28: events send puts the files of -f before the words, in the given order', async () => {
+  const argv = ['-f', 'notes.md', 'What is', 'this?', '--file', 'fox.png', '-f', 'paper.pdf']
+  expect(await contents(argv)).toEqual([{ type: 'user.message', content: [notes, image, document, words] }])
+})
+
+test('Q28: events send puts piped text after the words, and -f - reads stdin as a file', async () => {
+  expect(await contents(['What is this?', '-f', 'notes.md'], { stdin: 'a log' })).toEqual([
+    { type: 'user.message', content: [notes, words, { type: 'text', text: 'a log' }] },
+  ])
+  expect(await contents(['What is this?', '-f', '-'], { stdin: png })).toEqual([
+    { type: 'user.message', content: [image, words] },
+  ])
+  expect(await contents(['-f', '-'], { stdin: 'a log' })).toEqual([
+    { type: 'user.message', content: [{ type: 'text', text: 'a log' }] },
+  ])
+})
+
+test('Q28: without words, events send -f sends the file as a message, after flag events and before --system', async () => {
+  const argv = ['-f', 'fox.png', '--system', 'Be brief', '--interrupt']
+  expect(await contents(argv, { stdin: given })).toEqual([
+    JSON.parse(given),
+    { type: 'user.interrupt' },
+    { type: 'user.message', content: [image] },
+    { type: 'system.message', content: [{ type: 'text', text: 'Be brief' }] },
+  ])
+})
+
+test.each([
+  ['a file of an unsupported type', ['tune.mp3'], 2, 'tune.mp3: neither UTF-8 text nor an image'],
+  ['an empty file', ['none.txt'], 2, 'none.txt: the file is empty'],
+  ['a missing file', ['away.txt'], 11, 'away.txt: no such file or folder'],
+  ['a file that is not UTF-8', ['latin1.txt'], 2, 'latin1.txt: not UTF-8 text on line 1'],
+  ['stdin next to --no-stdin', ['-', '--no-stdin'], 2, '--no-stdin forbids'],
+  ['stdin, which another flag reads too', ['-', '--message', '@-'], 2, 'stdin can be read only once'],
+])('Q29: events send sends nothing if -f names %s', async (_, argv, code, said) => {
+  const ended = await send(['hi', '-f', ...argv], { cwd, stdin: 'x' })
+  expect(ended).toMatchObject({ code, out: '', requests: [], err: expect.stringContaining(said) })
+})
+
+test.each([
+  ['-s', ['-s', ' sesn_2\n'], 'sesn_2'],
+  ['PARLEY_SESSION', [], 'sesn_1'],
+])('events send removes blanks and line ends around the session id in %s', async (_, flags, id) => {
+  const { requests } = await send(['hi', ...flags], { env: { PARLEY_SESSION: ' sesn_1 ' } })
+  expect(requests.map(({ url }) => new URL(url).pathname)).toEqual([`/v1/sessions/${id}/events`])
 })
