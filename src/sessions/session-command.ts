@@ -124,8 +124,9 @@ export function createResumeCommand(
   ]
 }
 
-export const describeFollowCommand = (context: Flags, session: string, flags = ''): string =>
-  `the session continues; to follow it again: ${formatSessionCommand(context, 'follow', session)}${flags}`
+/** If the session is not idle, no event proves that it continues after parley ends. */
+export const describeFollowCommand = (command: string, isIdle = false): string =>
+  `the session ${isIdle ? 'is idle' : 'may continue'}; to follow it again: ${command}`
 
 /** An id that begins with a hyphen is attached by `=`, because it would otherwise be parsed as a flag. */
 const formatSessionFlag = (session: string) =>

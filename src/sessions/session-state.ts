@@ -79,8 +79,10 @@ export const computeDigest = (text: string): string => hash('sha256', text, 'bas
 /** The part of a session's state that depends on the order of its events. `restart` resets this part. */
 class OrderedState {
   protected readonly answers = new Map<string, Answer>()
+  /** Ids of the waiting tool uses that an interrupt of a client has ended since the last idle event. */
   protected readonly interrupted = new Set<string>()
   protected readonly unanswered = new Set<string>()
+  /** Ids of the tool uses that a client allowed, and for whose results of a client the session now waits. */
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
@@ -102,6 +104,7 @@ class OrderedState {
    */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> = { type: 'none' }
+  /** Ids of the tool uses in the last `session.status_idle`, also of the answered ones. */
   protected listed: ReadonlySet<string> = new Set()
   /** Ids of the unanswered tool uses in the last idle event. May include tool uses whose thread has ended. */
   protected readonly unansweredListed = new Set<string>()

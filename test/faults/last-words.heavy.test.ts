@@ -39,7 +39,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     script: () => {},
   }),
   row('G23: parley prints the command that resumes following if SIGINT ends events follow', {
-    ...endsBySigint('out', `: the session continues; ${followCommand("-s 'a b'")}`),
+    ...endsBySigint('out', `: the session may continue; ${followCommand("-s 'a b'")}`),
     argv: ['events', 'follow', '-s', 'a b'],
     script: simulateSession([thinking]),
     out: thought,
@@ -60,7 +60,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
   row('G25: parley reports the accepted event and the follow command if SIGINT ends events send --follow', {
     ...endsBySigint(
       'out',
-      `: the event was accepted; the session continues; ${followCommand('-s sesn_1 --history')}`,
+      `: the event was accepted; the session may continue; ${followCommand('-s sesn_1 --history')}`,
     ),
     argv: [...sendArgv, '--follow'],
     script: simulateSession([], [message, thinking]),

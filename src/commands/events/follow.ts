@@ -43,10 +43,8 @@ export default {
     const { state } = follower
     await follower.open(hasHistory ? { onEarlierEvents: (items) => printer.print(items) } : {})
     try {
-      const onInterrupt = () =>
-        followsForever && state.stop
-          ? `the session is idle; to follow it again: ${formatSessionCommand(context, 'follow', session)}`
-          : describeFollowCommand(context, session)
+      const command = formatSessionCommand(context, 'follow', session)
+      const onInterrupt = () => describeFollowCommand(command, state.stop !== undefined)
       const explain = (failure: CliError) =>
         failure.kind === 'stopped'
           ? failure.with(follower.describeWaitingToolUses() ?? { consequence: onInterrupt() })

@@ -4,7 +4,7 @@ import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
-import { addSecretFix, explainFollowFailure } from '../sending/delivery.ts'
+import { addSecretSource, explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
@@ -141,7 +141,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     }
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
-      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'continues'
+      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'may continue'
     const unanswered = this.#describeUnansweredCommands()
     const resumeText = formatResumeLines(this.createResumeCommand()).join('\n  ')
     const resume = [...unanswered, resumeText].join('; ')
@@ -215,7 +215,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     const canRetryLater = isAudited && retry !== 'never'
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.
     if (pendingToolUseIds) {
-      const consequence = addSecretFix(taskAcceptedText, error)
+      const consequence = addSecretSource(taskAcceptedText, error)
       return error.with({ ...accepted, consequence, retry: canRetryLater ? 'later' : 'never' })
     }
     if (kind === 'unexpected') return error.with({ ...accepted, consequence: details.consequence })

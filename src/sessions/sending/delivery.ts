@@ -28,8 +28,7 @@ export async function deliverEvents(
   let listed: SessionEvent[] = []
   const command = `${formatSessionCommand(context, 'follow', session)} --history`
   const hooks: WorkHooks = {
-    onInterrupt: () =>
-      follow && isAccepted ? describeFollowCommand(context, session, ' --history') : undefined,
+    onInterrupt: () => (follow && isAccepted ? describeFollowCommand(command) : undefined),
     explain: (failure) =>
       isAccepted
         ? explainAfterAcceptance(failure, command, listed, follower)
@@ -90,7 +89,8 @@ export function rethrowAsNotSent(error: unknown): never {
 
 /**
  * Waiting tool uses block every task. So the failure of a refused task gets the commands that answer waiting
- * tool uses. Without a follower, parley has not read the session's state, so the hint begins with "if".
+ * tool uses. Without a follower, parley has not read the session's state, so only the service's message may
+ * mention them.
  */
 export function explainRefusedTask(
   { context, parts }: SessionClient,
@@ -98,10 +98,11 @@ export function explainRefusedTask(
   events: readonly SessionEvent[],
   follower: Follower | undefined,
 ): CliError {
-  const { status, delivery } = error.details
+  const { status, delivery, serviceMessage = '' } = error.details
   const isRefused = (status === 400 || status === 409) && delivery !== 'failed'
   if (!isRefused || !events.some(isTaskEvent)) return error
   if (follower) return error.with(follower.describeWaitingToolUses() ?? {})
+  if (!/wait|requires_action|confirm|tool.use/i.test(serviceMessage)) return error
   const command = formatSessionCommand(context, 'confirm', parts.params.session)
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }
@@ -124,7 +125,7 @@ function explainAfterAcceptance(
   const hint = `${acceptedText}; to follow the session: ${command}`
   const waiting = follower?.describeWaitingToolUses()
   if (error.kind === 'stopped') {
-    const { consequence = `the session continues; to follow it again: ${command}`, ...more } = waiting ?? {}
+    const { consequence = describeFollowCommand(command), ...more } = waiting ?? {}
     return error.with({ ...known, ...more, consequence: `${acceptedText}\n${consequence}` })
   }
   const { consequence = hint } = error.details
@@ -137,24 +138,24 @@ function explainAfterAcceptance(
 /**
  * Returns the failure for a session that cannot be followed after the service accepted the events. If the
  * user must fix the cause, the failure keeps its kind. Any other failure gets the kind `response`, because
- * its old kind may suggest repeating the command. If the service refused a secret, the fix for the secret is
- * added to the consequence.
+ * its old kind may suggest repeating the command. If the service refused a secret, the source of the secret
+ * is added to the consequence.
  */
 export function explainFollowFailure(error: CliError, more: FailureDetails): CliError {
   const { response: _, retryAfterSeconds: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
   const keepsKind = isFinal || isGone(error) || error.kind === 'credentials' || error.kind === 'payment'
-  const consequence = addSecretFix(more.consequence, error)
+  const consequence = addSecretSource(more.consequence, error)
   const kind = keepsKind ? error.kind : 'response'
   return new CliError(kind, message, { ...details, sent: 'yes', ...more, consequence })
 }
 
-/** If the service refused the secret, appends the consequence of the failure, which describes the secret. */
-export const addSecretFix = (
+/** If the service refused the secret, appends the consequence of the failure, which names the secret's source. */
+export const addSecretSource = (
   consequence: string | undefined,
-  { details: { status, consequence: fix } }: CliError,
+  { details: { status, consequence: source } }: CliError,
 ): string | undefined =>
-  isRefusedSecretStatus(status) && fix !== undefined ? `${consequence}\n${fix}` : consequence
+  isRefusedSecretStatus(status) && source !== undefined ? `${consequence}\n${source}` : consequence
 
 const isGone = ({ kind, details: { status } }: CliError) => kind === 'refused' && status === 404

@@ -82,12 +82,12 @@ test('events follow --stay prints how to answer the tool uses of an idle session
   expect(err).toContain('s1 waits for an answer to a tool use\n  answer with: parley events confirm')
 })
 
-const again = 'the session continues; to follow it again: parley events follow --deadline 20s -s s1'
+const again = 'the session may continue; to follow it again: parley events follow --deadline 20s -s s1'
 test.each([
   ['run', ['run', 'go'], 's1 may continue to work'],
   ['follow', ['follow'], again],
   ['send --follow', ['send', 'go', '--follow'], `the event was accepted\n  ${again} --history`],
-])('after the deadline, events %s prints that the agent continues', async (_, words, text) => {
+])('after the deadline, events %s prints that the agent may continue', async (_, words, text) => {
   const service = createSessionService({ history: [running], posts: [{ next: [running] }] })
   const { code, err } = await service.run(['events', ...words, '--deadline', '20s'])
   expect(code).toBe(15)

@@ -6,6 +6,7 @@ import {
   always,
   atTerminal,
   bash,
+  createSessionService,
   custom,
   endTurn,
   getLockPath,
@@ -60,7 +61,6 @@ test.each([
   ['events run', 400, bash('t1'), `${confirm}\n  or with --deny`],
   ['events run', 409, custom('c1'), sendResult],
   ['events send --follow', 409, bash('t1'), confirm],
-  ['events send', 409, bash('t1'), 'if tool uses wait for an answer: parley events confirm -s s1 --pending'],
 ])('%s prints how to answer waiting tool uses after a %i to a task', async (command, status, use, hint) => {
   const words = command.split(' ')
   const refuse = (): Outcome => ({ status })
@@ -71,6 +71,23 @@ test.each([
   expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(`\n  ${hint}\n`) })
   expect((await agent.run([...words, '--interrupt'])).err).not.toContain(hint)
 })
+
+test.each([
+  ['waiting on responses to events [t1]', true],
+  ['send user.tool_confirmation first', true],
+  ['a tool_use is open', true],
+  ['the budget is used up', false],
+])(
+  'events send prints how to answer waiting tool uses only if a 400 mentions them: %s',
+  async (message, isHinted) => {
+    const body = JSON.stringify({ error: { type: 'invalid_request_error', message } })
+    const { err } = await createSessionService({ posts: [{ fault: { status: 400, body } }] }).run([
+      ...['events', 'send', 'go'],
+    ])
+    const hint = 'if tool uses wait for an answer: parley events confirm -s s1 --pending'
+    expect(err.includes(hint)).toBe(isHinted)
+  },
+)
 
 test('Y134: events run --audit sends a finished task again, and the audit file has the lines of both runs', async () => {
   const agent = openAgent({ rounds: [[bash('t1')]] })
