@@ -53,9 +53,8 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     if (file && name) addFileToReport(context.reportData, name)
   } catch (error) {
     const response = error instanceof CliError ? error.details.response : undefined
-    // With --paginate, parley does not print the body of an error response, because a reader could take it
-    // for an item of the list.
-    if (response && !paginate) {
+    // After items of --paginate, a reader could take the body for an item of the list.
+    if (response && !context.output.hasBegun) {
       const bytes = hasHead
         ? Buffer.concat([Buffer.from(formatHead(response)), response.bytes])
         : response.bytes

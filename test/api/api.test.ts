@@ -304,6 +304,16 @@ test('api --paginate requests pages until the last one and prints each item as a
   ])
 })
 
+const page = '{"data":[{"id":1}],"next_page":"p2"}'
+const refusal = '{"error":{"type":"not_found_error","message":"no"}}'
+test.each([
+  ['prints the body of an error', [], refusal],
+  ['prints no body of an error after items', [page], '{"id":1}\n'],
+])('api --paginate %s', async (_, pages, out) => {
+  const exchange = answerInOrder(...pages, answering(refusal, { status: 404 }))
+  expect(await api(['agents', '/v1/x', '--paginate'], { exchange })).toMatchObject({ code: 4, out })
+})
+
 test('api gets a new key from the key command each time that the service refuses a key that has worked (needs sh)', async () => {
   const env = {
     PARLEY_API_KEY: '',
