@@ -29,12 +29,13 @@ export function printUsageLine(
 }
 
 function formatUsageLine(summary: AnswerSummary, seconds: number): string {
-  const { model, lacksStopReason, cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
+  const { model, stopReason = 'no stop reason' } = summary
+  const { cacheReadInputTokens, cacheCreationInputTokens, reasoningTokens } = summary
   const count = (tokens: TokenCount | undefined, what: string) =>
     tokens ? `${formatNumber(tokens)} ${what}` : undefined
   const fields = [
     model,
-    lacksStopReason ? 'no stop reason' : summary.stopReason,
+    stopReason,
     ...formatTokenUsage(readTokenUsage(summary) ?? {}),
     count(cacheReadInputTokens, 'cached'),
     count(cacheCreationInputTokens, 'written to the cache'),

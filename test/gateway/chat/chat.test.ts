@@ -477,6 +477,15 @@ test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut
   }
 })
 
+test('the footer of a streamed answer shows "no stop reason", too', async () => {
+  const exchange = answering(
+    'data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"x"}}\n\ndata: [DONE]\n\n',
+    { headers: { 'content-type': 'text/event-stream' } },
+  )
+  const { code, err } = await run(['chat', 'x', '--stream', '--usage'], { exchange })
+  expect([code, err]).toEqual([0, expect.stringMatching(/^— no stop reason · [\d.]+ s\n$/)])
+})
+
 const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
 test('chat sends a body with messages unchanged except for edits by --set and flags', async () => {
