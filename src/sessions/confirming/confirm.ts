@@ -15,7 +15,6 @@ import {
 import { createSessionClient, type SessionClient, type SessionOptions } from '../session.ts'
 import { needsClientResult, SessionState, type ToolUse } from '../session-state.ts'
 import { ConfirmationPrompt, canPrompt, describePromptObstacle } from './confirmation-prompt.ts'
-import { hasToolName } from './tool-use-text.ts'
 
 interface ConfirmOptions extends SessionOptions {
   follow?: boolean
@@ -129,7 +128,11 @@ async function askAndSend(
       : await requireListedToolUses(access, prompted, options)
   refuseContradictedToolUses(uses)
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
-  const questions = uses.map(({ id, name = '', text = '{}' }) => ({ id, name, text }))
+  const questions = uses.flatMap(({ id, name = '', text }) => {
+    if (text !== undefined) return { id, name, text }
+    context.messages.warn(`${quoteAndShortenName(id)} stays open: the session does not show this tool use`)
+    return []
+  })
   // With `--pending`, a tool use that a confirmation cannot answer also stays open, so parley exits with 12.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.pending : [])])
   const createOpenError = (state: SessionState) =>
@@ -185,7 +188,7 @@ async function readState(access: SessionClient): Promise<SessionState> {
 async function requireListedToolUses(
   access: SessionClient,
   state: SessionState,
-  { allow, deny, pending: isOfService }: ConfirmOptions,
+  { pending: isOfService }: ConfirmOptions,
 ): Promise<PendingToolUse[]> {
   const { context, parts } = access
   const { unlisted, pending } = state
@@ -199,7 +202,7 @@ async function requireListedToolUses(
     )
   const uses = pending.flatMap((id) => {
     const use = state.getToolUse(id)
-    const why = use && findUnconfirmableReason(access, use, { isPrompted: !allow && !deny })
+    const why = use && findUnconfirmableReason(access, use)
     if (why) context.messages.note(why)
     return why ? [] : [use ?? { id }]
   })
@@ -220,7 +223,7 @@ function requireNamedToolUses(
   const problems = named.flatMap(({ id }) => {
     const use = state.getToolUse(id)
     if (!use) return [`there is no tool use ${id}`]
-    const why = findUnconfirmableReason(access, use, { isPrompted: true })
+    const why = findUnconfirmableReason(access, use)
     if (why !== undefined) return why
     const closedReason = findClosedReason(state, id)
     return closedReason === undefined ? [] : [`${quoteAndShortenName(id)} needs no answer: ${closedReason}`]
@@ -244,7 +247,6 @@ function refuseContradictedToolUses(uses: readonly PendingToolUse[]): void {
 type PendingToolUse = Pick<ToolUse, 'id'> & Partial<ToolUse>
 
 function findNewClosedReason(latest: SessionState, earlier: SessionState, id: string): string | undefined {
-  if (!latest.getToolUse(id)) return 'the session no longer shows it'
   const why = findClosedReason(latest, id)
   return why === findClosedReason(earlier, id) ? undefined : why
 }
@@ -258,17 +260,12 @@ const findClosedReason = (state: SessionState, id: string): string | undefined =
 
 function hasChanged(latest: SessionState, { id, text = '{}' }: PendingToolUse): boolean {
   latest.addRepeated(SessionEvent.parse(JSON.parse(text)), text)
-  return latest.getToolUse(id)?.isContradicted === true
+  const use = latest.getToolUse(id)
+  return !use || use.isContradicted === true
 }
 
-function findUnconfirmableReason(
-  { context, parts }: SessionClient,
-  use: ToolUse,
-  { isPrompted }: { isPrompted: boolean },
-): string | undefined {
-  const { id, type, text } = use
-  if (needsClientResult(use))
-    return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation; to send it: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
-  if (!isPrompted || text === undefined || hasToolName(text)) return undefined
-  return `${quoteAndShortenName(id)} is not answered: its tool has no name. To answer it, use --allow or --deny`
+function findUnconfirmableReason({ context, parts }: SessionClient, use: ToolUse): string | undefined {
+  const { id, type } = use
+  if (!needsClientResult(use)) return undefined
+  return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation; to send it: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
 }

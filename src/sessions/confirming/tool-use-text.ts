@@ -11,11 +11,9 @@ const prefixes = { row: '  | ', more: '  : ' }
 /**
  * Formats a tool use for the person who decides. The rows show the whole tool use, also duplicate keys. Each
  * row begins with a prefix, so the service's text cannot look like output of parley. Long rows are therefore
- * split here and not by the terminal. Throws a usage error if the tool has no name, or the event is too long
- * or nested too deep.
+ * split here and not by the terminal. Throws a usage error if the event is too long or nested too deep.
  */
 export function formatToolUse(id: string, eventJson: string, columns: number): string {
-  if (!hasToolName(eventJson)) throw usageError('its tool has no name')
   const width = Math.max(columns - prefixes.row.length - 1, 20)
   const rows: string[] = []
   let size = 0
@@ -32,7 +30,9 @@ export function formatToolUse(id: string, eventJson: string, columns: number): s
   for (const server of servers) show(`MCP server: ${quoteUnusualName(server)}`)
   if (servers.length === 0 && getTexts(fields, 'type').includes('agent.mcp_tool_use'))
     show('MCP server: not named')
-  for (const name of getTexts(fields, 'name')) show(`tool: ${quoteUnusualName(name)}`)
+  const names = fields.filter(({ name }) => name === 'name').map(({ json }) => json)
+  for (const json of names.length > 0 ? names : ['(no name)'])
+    show(`tool: ${json.startsWith('"') ? quoteUnusualName(JSON.parse(json)) : json}`)
   const inputs = fields.filter(({ name }) => name === 'input')
   for (const { json } of inputs) {
     if (isJsonDeeperThan(json, maxToolInputDepth))
@@ -71,13 +71,6 @@ function findMainText(input: string) {
   const others = fields.filter((field) => field !== main)
   const rest = others.map(({ name, json }) => `${JSON.stringify(name)}:${json}`).join(',')
   return { name: main.name ?? '', text, rest: others.length > 0 ? `{${rest}}` : undefined }
-}
-
-/** Returns whether the tool has a name. If the JSON repeats the field `name`, every value must be a text. */
-export function hasToolName(eventJson: string): boolean {
-  const fields = listJsonFields(eventJson)
-  const names = fields.filter(({ name }) => name === 'name')
-  return names.length > 0 && names.length === getTexts(fields, 'name').length
 }
 
 const getTexts = (fields: readonly JsonField[], wanted: string): string[] =>

@@ -36,24 +36,19 @@ export function describeWaitingToolUses(
   const uses = ids.map((id) => ({ ...state.getToolUse(id), id }))
   const forResults = uses.filter(needsClientResult)
   const others = uses.filter((use) => !needsClientResult(use))
-  const unnamed = others.filter(({ name }) => name === '')
-  const changed = others.filter(({ name, isContradicted }) => name !== '' && isContradicted)
-  const named = others.filter(({ name, isContradicted }) => name !== '' && !isContradicted)
+  const changed = others.filter(({ isContradicted }) => isContradicted)
+  const unchanged = others.filter(({ isContradicted }) => !isContradicted)
   const command = formatSessionCommand(context, 'confirm', session)
   const hint =
     state.unlisted.length > 0
       ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${denyHint}`
       : isLaidOut(context)
         ? `answer with: ${command} --pending`
-        : `answer with: ${command} ${formatToolUseIds(named)} --allow\n${denyHint}`
+        : `answer with: ${command} ${formatToolUseIds(unchanged)} --allow\n${denyHint}`
   const hints = [
-    ...(named.length > 0 ? [hint] : []),
+    ...(unchanged.length > 0 ? [hint] : []),
     // Only a prompt shows the current input. A printed command with --allow could approve an unknown input.
     ...(changed.length > 0 ? [`to answer at a prompt: ${command} ${formatToolUseIds(changed)}`] : []),
-    // Without a tool name, nobody can tell which tool would run, so only a command with --deny is printed.
-    ...(unnamed.length > 0
-      ? [`to deny ${unnamed.length === 1 ? 'it' : 'them'}: ${command} ${formatToolUseIds(unnamed)} --deny`]
-      : []),
     ...[...new Set(forResults.map(({ type = '' }) => type))].map((type) => {
       const same = forResults.filter((use) => use.type === type).map(({ id }) => id)
       return `to send a result: ${formatToolResultCommand(context, session, type, same)}`

@@ -219,7 +219,13 @@ test.each<[string, Event[], Event[], number, string]>([
     0,
     'it already has the answer deny',
   ],
-  ['disappeared from the session', two, [bash('t2'), waitsFor('t2')], 0, 'the session no longer shows it'],
+  [
+    'disappeared from the session',
+    two,
+    [bash('t2'), waitsFor('t2')],
+    0,
+    'the session does not wait for it any more',
+  ],
   [
     'was interrupted in its thread',
     inFirstThread,
@@ -299,10 +305,11 @@ test('events confirm exits with 12 and names the open tool uses if its deadline 
   expect(error.message).toContain(`s1 waits for an answer: ${what}`)
 })
 
-test('events confirm --pending leaves a tool use without a name open, and exits with 12', async () => {
-  const { prompt, posts } = open([bash('t1'), bash('t2', { name: undefined }), waitsFor('t1', 't2')])
-  const { code, err } = await prompt('y\ny\n', '--pending')
+test('events confirm --pending leaves a tool use open that the session does not show, and exits with 12', async () => {
+  const { prompt, posts } = open([bash('t1', { name: ['sh'] }), waitsFor('t1', 't2')])
+  const { code, err } = await prompt('y\n', '--pending')
   expect({ code, posts }).toEqual({ code: 12, posts: [[confirms('t1')]] })
-  expect(err).toContain('t2 is not answered: its tool has no name')
-  expect(err).toMatch(/s1 waits for an answer\n {2}t2: /)
+  expect(err).toContain('  | tool: ["sh"]\n')
+  expect(err).toContain('t2 stays open: the session does not show this tool use')
+  expect(err).toMatch(/s1 waits for an answer\n {2}t2/)
 })

@@ -151,7 +151,7 @@ test('events run quotes the name of a waiting tool use so that it does not look 
   expect(err).toContain('t1: "bash')
   expect(err).not.toContain('t1: bash ')
   expect(err).toContain('t2: (no name)')
-  expect(err).toMatch(/confirm -s s1 t1 --allow\n/)
+  expect(err).toMatch(/confirm -s s1 t1 t2 --allow\n/)
 })
 
 const tools = ['count', 'other'].flatMap((name) => ['--tool', `${name}=echo ${name} >> runs; echo ${name}`])
