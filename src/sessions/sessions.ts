@@ -8,10 +8,9 @@ import { formatTsvLine } from '../io/tsv.ts'
 import { clipAfterId } from '../io/width.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 import { endpoints } from '../wire/endpoints.ts'
-import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
+import { type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseInputJson, tryParseJson } from '../wire/json/parse.ts'
-import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
@@ -22,6 +21,7 @@ import { createListingTableFormatter } from './listing/listing-table.ts'
 import { printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
+import { readUntilCut } from './sending/receipt.ts'
 import { createAgentClient, createSessionClient, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
 import { findToolInput, summarizeToolUse } from './tool-use-summary.ts'
@@ -150,8 +150,7 @@ function addSessionId(failure: CliError, session: SessionResource): CliError {
 }
 
 /**
- * Reads a session from a response. Without `--raw`, reads only to the end of the session's JSON. So the
- * response may be cut after the JSON, or stay open. Calls `onReceived` at the end of the JSON. Throws a
+ * Reads a session from a response. Without `--raw`, the response may be cut after the session's JSON. Throws a
  * `CliError` if the response is not a session.
  */
 async function receiveSession(
@@ -159,28 +158,16 @@ async function receiveSession(
   response: HttpResponse,
   onReceived?: (session: SessionResource) => void,
 ): Promise<{ session: SessionResource; bytes: Uint8Array }> {
-  const collected = createBodyCollector()
-  const decoder = new TextDecoder()
-  const splitter = createJsonSequenceSplitter()
-  let first: unknown
-  for await (const chunk of response.body) {
-    collected.add(chunk)
-    // Only the first JSON value counts, because a login page may contain an object with an id.
-    const [json] = first === undefined ? splitter.push(decoder.decode(chunk, { stream: true })) : []
-    if (json === undefined) continue
-    first = tryParseJson(json) ?? json
-    if (!isSession(first)) continue
-    onReceived?.(first)
-    if (!flags.raw) break
-  }
-  const bytes = collected.bytes()
-  if (isSession(first)) return { session: first, bytes }
+  const { bytes, cut } = await readUntilCut(response)
   const text = new TextDecoder().decode(bytes)
-  const failure = createUnexpectedBodyFailure(
-    tryParseJson(text) ?? text,
-    `the response (${response.status}) is not a session`,
-  )
-  throw failure.with({ response: { ...response, bytes } })
+  const value = tryParseJson(text)
+  if (isSession(value)) {
+    onReceived?.(value)
+    if (!cut || !flags.raw) return { session: value, bytes }
+  }
+  if (cut) throw cut
+  const message = `the response (${response.status}) is not a session`
+  throw createUnexpectedBodyFailure(value ?? text, message).with({ response: { ...response, bytes } })
 }
 
 async function readCreateBody(

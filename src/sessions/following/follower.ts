@@ -62,7 +62,6 @@ export class Follower {
   #finalListsDeadline: Deadline
   #stream: EventStream | undefined
   #isWoken = false
-  #isSilenceReported = false
   /**
    * Time of the last request for the list, by two clocks. The wall clock may be set back. The monotonic clock
    * stops while the computer sleeps.
@@ -158,10 +157,7 @@ export class Follower {
         if (effect.items.length > 0)
           this.#reconnectPolicy = new ReconnectPolicy(this.#access, this.outageNotes)
         const [last] = effect.items.slice(-1)
-        if (last) {
-          this.#lastNewEvent = { type: last.event.type, at: timers.now() }
-          this.#isSilenceReported = false
-        }
+        if (last) this.#lastNewEvent = { type: last.event.type, at: timers.now() }
         yield effect.items
         state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else {
@@ -174,9 +170,6 @@ export class Follower {
                 ? await this.#listen(effect.maxMs)
                 : await this.#reconnect()
           state = computeNextFollowState(state, result, timers.now())
-          const isUnchanged = state.effect.do === 'emit' && state.effect.items.length === 0
-          if (result.is === 'list' && isUnchanged && effect.do === 'list' && effect.isQuiet)
-            this.#reportSilence(result.status)
         } catch (error) {
           if (!(error instanceof CliError)) throw error
           const ended = { is: 'ended' } as const
@@ -213,7 +206,8 @@ export class Follower {
   async verifyStop(): Promise<void> {
     if (this.state.stop?.kind !== 'done') return
     const session = await readSessionResource(this.#access)
-    if (isWorking(session?.status)) this.seen.log.addAccepted({ type: 'session.status_running' })
+    if (session?.status === 'running' || session?.status === 'rescheduling')
+      this.seen.log.addAccepted({ type: 'session.status_running' })
   }
 
   describeWaitingToolUses() {
@@ -241,17 +235,6 @@ export class Follower {
   close(): void {
     this.#stopProgressLines()
     this.#stream?.close()
-  }
-
-  #reportSilence(status: string | undefined): void {
-    const { context, parts } = this.#access
-    const last = this.#lastNewEvent?.type ?? ''
-    const known = isWorking(status)
-      ? `, and its status is ${status}: waiting for it to continue`
-      : last.startsWith('user.') && `: waiting for it to continue after ${last}`
-    if (!known || this.#isSilenceReported) return
-    context.messages.note(`${parts.params.session} has sent no event for 30 s${known}`)
-    this.#isSilenceReported = true
   }
 
   #connect(isSingle: boolean): Promise<EventStream> {
@@ -373,8 +356,6 @@ export class Follower {
     return { is: 'opened' } as const
   }
 }
-
-const isWorking = (status: unknown): status is string => status === 'running' || status === 'rescheduling'
 
 function createEmptySessionError({ context, parts }: SessionClient): CliError {
   const command = quoteShellWords([

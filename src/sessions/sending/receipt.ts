@@ -25,15 +25,7 @@ export async function readReceipt(
   response: ReadableResponse,
   { isPrinted = false, acceptedText, onAccepted }: ReceiptOptions,
 ): Promise<SessionEvent[]> {
-  const collected = createBodyCollector()
-  let cut: CliError | undefined
-  try {
-    for await (const chunk of response.body) collected.add(chunk)
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    cut = error
-  }
-  const bytes = collected.bytes()
+  const { bytes, cut } = await readUntilCut(response)
   const text = new TextDecoder().decode(bytes)
   const receipt = cut ? undefined : tryParseJson(text)
   const parsed = EventsReceipt.safeParse(receipt)
@@ -64,6 +56,18 @@ export async function readReceipt(
     throw createUnexpectedBodyFailure(receipt ?? text, missing).with(known)
   }
   return parsed.data?.data ?? []
+}
+
+/** Reads a body. If the body is cut, returns the received bytes with the failure. */
+export async function readUntilCut({ body }: HttpResponse): Promise<{ bytes: Uint8Array; cut?: CliError }> {
+  const collected = createBodyCollector()
+  try {
+    for await (const chunk of body) collected.add(chunk)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { bytes: collected.bytes(), cut: error }
+  }
+  return { bytes: collected.bytes() }
 }
 
 export function parseSentEvents(body: Uint8Array): SessionEvent[] {
