@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseBatchLine } from '../../src/batch/parsed-line.ts'
 
@@ -19,33 +18,19 @@ describe('forms of a batch line', () => {
   ])('a batch accepts the line %s', (line, form) => expect(parseBatchLine(line)).toEqual(form))
 
   test.each([
-    ['{"model":"m","contents":[1.0]}', '{"contents":[1.0]}'],
-    ['{"contents":[1.0],"model":"m"}', '{"contents":[1.0]}'],
-    [' {"contents":[1.0],"model":"m"}', ' {"contents":[1.0]}'],
-    ['{ "a" : 1 , "model" : "x" , "contents" : [] }', '{ "a" : 1 , "contents" : [] }'],
+    ['{"model":"m","contents":[1.10],"x":1e400}', '{"contents":[1.10],"x":1e400}'],
+    [' { "a" : -0 , "model" : "x" , "contents" : [] } ', '{"a":-0,"contents":[]}'],
     ['{"model":"x","contents":[],"mod\\u0065l":"m","z":{"model":1}}', '{"contents":[],"z":{"model":1}}'],
-  ])('a batch removes the field model from the body %s', (line, body) => {
-    expect(parseBatchLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body })
-  })
+  ])(
+    'a batch removes the field model from the body %s and keeps the source text of the other values',
+    (line, body) => {
+      expect(parseBatchLine(line)).toEqual({ model: expect.stringMatching(/^[mx]$/), body })
+    },
+  )
 
   test('the message about an unknown field of a batch line shortens the name of the field', () => {
     const read = () => parseBatchLine(JSON.stringify({ prompt: 'p', ['k'.repeat(51)]: 1 }))
     expect(read).toThrow(`it has the unknown field "${'k'.repeat(50)}"`)
-  })
-
-  test('a batch removes the field model from a body and keeps the rest of the source text', () => {
-    const blank = fc.constantFrom('', ' ', '  ')
-    const value = fc.oneof(fc.constantFrom('1.10', '-0', '1e400', '"\\u0041"'), fc.json())
-    const field = fc.tuple(fc.constantFrom('a', 'b', 'contents2', 'modelx'), value, blank, blank)
-    const spell = (fields: [string, string, string, string][]) =>
-      fields.map(([name, json, before, after]) => `${before}"${name}"${after}:${before}${json}${after}`)
-    fc.assert(
-      fc.property(fc.array(field), fc.array(field), (before, after) => {
-        const [front, back] = [spell(before), spell(after)]
-        const whole = (model: string[]) => `{${[...front, ...model, '"contents":[]', ...back].join(',')}}`
-        expect(parseBatchLine(whole([' "model" : "m" ']))).toEqual({ model: 'm', body: whole([]) })
-      }),
-    )
   })
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseHeader } from '../../src/http/request.ts'
 import { escapeControls, escapeControlsInJson, toOneLine } from '../../src/io/escape.ts'
 import { Secrets } from '../../src/secrets.ts'
-import { createJsonAssignment, createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
+import { editJson } from '../../src/wire/json/edit.ts'
 import { createJsonArraySplitter } from '../../src/wire/json/splitter.ts'
 import { findJsonSyntaxError } from '../../src/wire/json/syntax.ts'
 import { listJsonElements, readListPage } from '../../src/wire/page.ts'
@@ -83,24 +83,6 @@ describe.each(Object.entries(parsers))('%s', (name, parse) => {
     expectLinearWork((size) => attempt(() => parse(fill(pattern, size)))),
   )
 })
-
-test('--set of many new keys takes linear time', () =>
-  expectLinearWork((size) => {
-    const keys = Array.from({ length: Math.ceil(size / 10) }, (_, index) => `key${index}`)
-    editJson(
-      '{}',
-      keys.map((key) => createJsonAssignment(['a', key], '1')),
-    )
-    editJson(
-      `{${keys.map((key) => `"${key}":0`).join()}}`,
-      keys.map((key) => createJsonAssignment([key], '1')),
-    )
-  }))
-
-test('many additions to one list of a body take linear time', () =>
-  expectLinearWork((size) =>
-    editJson('{"a":[]}', Array(Math.ceil(size / 10)).fill(createListAppendAssignment(['a'], '1'))),
-  ))
 
 const words = [
   ...'{ [ " \\ : , } ] < \0 \u00ff data: [] {"a": {"constructor":{"__proto__":'.split(' '),

@@ -90,10 +90,9 @@ export const getEventSourceTexts = (given: InputEvents): string[] =>
 
 export function joinEventsInBody(given: InputEvents | undefined, added: readonly string[]): string {
   if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
-  return editJson(
-    given.body,
-    added.map((text) => createListAppendAssignment(['events'], text)),
-  )
+  return added.length === 0
+    ? given.body
+    : editJson(given.body, [createListAppendAssignment(['events'], added.join())])
 }
 
 /**

@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
 import { formatFieldPath, tryParseJson } from './parse.ts'
-import { listJsonChildren, skipBlanks } from './scanner.ts'
+import { listJsonChildren, listJsonFields, skipBlanks } from './scanner.ts'
 
 type Path = (string | number)[]
 type Step = string | number | undefined
@@ -59,114 +59,36 @@ const isJson = (text: string): boolean => tryParseJson(text) !== undefined
  * occurrence, because `JSON.parse` uses the last one. Throws a usage error if a path leads through a text,
  * number, boolean or null.
  */
-export function editJson(text: string, assignments: readonly JsonAssignment[]): string {
-  if (assignments.length === 0) return text
-  const root = openContainer(text)
-  for (const assignment of assignments) assign(root, assignment)
-  return root?.text() ?? text
-}
+export const editJson = (text: string, assignments: readonly JsonAssignment[]): string =>
+  assignments.reduce(assign, text)
 
-export function removeJsonField(objectJson: string, name: string): string {
-  const head = objectJson.slice(0, objectJson.indexOf('{') + 1)
-  const kept: string[] = []
-  let start = head.length
-  let end = start
-  for (const child of listJsonChildren(objectJson, start - 1)) {
-    end = skipBlanks(objectJson, child.end)
-    if (child.name !== name) kept.push(objectJson.slice(start, end))
-    start = end + 1
-  }
-  return head + kept.join(',') + objectJson.slice(end)
-}
-
-interface Child {
-  /** Comma, key and blanks before the value. */
-  lead: string
-  value: string | Container
-}
-
-/** An object or a list. Values that do not change keep their source text. */
-class Container {
-  readonly isList: boolean
-  readonly #head: string
-  readonly #tail: string
-  readonly #children: Child[] = []
-  readonly #byKey = new Map<Step, Child>()
-
-  constructor(text: string) {
-    const start = skipBlanks(text, 0)
-    let end = start + 1
-    this.isList = text[start] === '['
-    for (const child of listJsonChildren(text, start)) {
-      this.#push(child.name, text.slice(end, child.start), text.slice(child.start, child.end))
-      end = child.end
-    }
-    this.#head = text.slice(0, start + 1)
-    this.#tail = text.slice(end)
-  }
-
-  has(key: string | number): boolean {
-    return this.#byKey.has(key)
-  }
-
-  open(key: string | number): Container | undefined {
-    const child = this.#byKey.get(key)
-    if (typeof child?.value === 'string') child.value = openContainer(child.value) ?? child.value
-    return typeof child?.value === 'string' ? undefined : child?.value
-  }
-
-  set(key: Step, json: string): void {
-    const child = this.#byKey.get(key)
-    if (child) child.value = json
-    else {
-      const comma = this.#children.length === 0 ? '' : ','
-      const name = typeof key === 'string' ? `${JSON.stringify(key)}:` : ''
-      this.#push(key, comma + name, json)
-    }
-  }
-
-  text(): string {
-    const values = this.#children.map(
-      ({ lead, value }) => lead + (typeof value === 'string' ? value : value.text()),
-    )
-    return [this.#head, ...values, this.#tail].join('')
-  }
-
-  #push(key: Step, lead: string, value: string): void {
-    const child = { lead, value }
-    this.#byKey.set(key ?? this.#children.length, child)
-    this.#children.push(child)
-  }
-}
-
-const openContainer = (text: string): Container | undefined =>
-  /^\s*[[{]/.test(text) ? new Container(text) : undefined
-
-function assign(root: Container | undefined, { path, json, source }: JsonAssignment): void {
-  let inner = root
+function assign(text: string, { path, json, source }: JsonAssignment): string {
+  let edited = text
+  let value = { start: skipBlanks(text, 0), end: text.length }
   for (const [depth, key] of path.entries()) {
-    const above = path.slice(0, depth) as Path
-    const container = requireKind(inner, typeof key !== 'string', above, source)
-    if (typeof key === 'number' && key > 0 && !container.has(key - 1))
-      throw usageError(
-        `${source}: ${formatFieldPath([...above, key])} would leave a gap in the list; use ${formatFieldPath(above)}[] to append`,
-      )
-    if (depth === path.length - 1 || key === undefined) container.set(key, json)
-    else {
-      if (!container.has(key)) container.set(key, typeof path[depth + 1] === 'string' ? '{}' : '[]')
-      inner = container.open(key)
-    }
+    const isList = typeof key !== 'string'
+    const place = formatFieldPath(path.slice(0, depth) as Path)
+    if (edited[value.start] !== (isList ? '[' : '{'))
+      throw usageError(`${source}: ${place || 'the body'} is not ${isList ? 'a list' : 'an object'}`)
+    const children = [...listJsonChildren(edited, value.start)]
+    const { length } = children
+    if (typeof key === 'number' && key > length)
+      throw usageError(`${source}: ${place}[${key}] would leave a gap in the list; use ${place}[] to append`)
+    const index = isList ? (key ?? length) : children.findLastIndex(({ name }) => name === key)
+    const end = children.at(-1)?.end ?? value.start + 1
+    const lead = (length > 0 ? ',' : '') + (isList ? '' : `${JSON.stringify(key)}:`)
+    const start = end + lead.length
+    value = children[index] ?? { start, end: start + 2 }
+    if (children[index]) continue
+    // The last step replaces this empty value.
+    const empty = typeof path[depth + 1] === 'string' ? '{}' : '[]'
+    edited = edited.slice(0, end) + lead + empty + edited.slice(end)
   }
+  return edited.slice(0, value.start) + json + edited.slice(value.end)
 }
 
-function requireKind(
-  container: Container | undefined,
-  isList: boolean,
-  path: Path,
-  source: string,
-): Container {
-  if (container?.isList === isList) return container
-  throw usageError(
-    `${source}: ${formatFieldPath(path) || 'the body'} is not ${isList ? 'a list' : 'an object'}`,
-  )
-}
+/** Removes all fields of this name, and the blanks around the remaining fields. */
+export const removeJsonField = (objectJson: string, name: string): string =>
+  `{${listJsonFields(objectJson)
+    .filter((field) => field.name !== name)
+    .map((field) => `${JSON.stringify(field.name)}:${field.json}`)}}`
