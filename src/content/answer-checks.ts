@@ -5,8 +5,6 @@ export interface AnswerOutcome {
   summary: AnswerSummary
   /** Kinds of content that are not text, such as `a function call`. */
   otherContent: ReadonlySet<string>
-  /** True if some bytes were not valid UTF-8 and became U+FFFD. */
-  isDamaged: boolean
   /**
    * True if the service left the stream open but stayed silent, so that parley assumed that the answer is
    * complete.
@@ -20,7 +18,9 @@ const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'sto
 /** `isTextOnly` means that the output has only the text of the first candidate. */
 export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): string[] =>
   [
-    outcome.isDamaged ? 'some bytes of the answer are not UTF-8 and were replaced by \ufffd' : undefined,
+    isTextOnly && outcome.otherContent.has('replaced bytes')
+      ? 'the answer has \ufffd, which usually replaces bytes that are not UTF-8'
+      : undefined,
     outcome.otherContent.has('content after its end')
       ? 'the service sent more content after the end of the answer, perhaps a second answer'
       : undefined,

@@ -2,30 +2,21 @@ import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
 
-interface AnswerBodyConsumer {
-  /** Passes a chunk to the decoder. Afterwards `readAnswerBody` checks whether the decoder found the end. */
-  onChunk(chunk: Uint8Array): void | Promise<void>
-  /**
-   * If true, parley reads the body for up to `maxRestMs` after the end of the answer. The connection can then
-   * serve another request. If false, parley closes the connection at the end of the answer.
-   */
-  readsToEnd(): boolean
-  timers: Timers
-}
-
 const maxSilenceMs = 15_000
 
+/** If the body ends within this time after the answer, the connection can serve another request. */
 const maxRestMs = 1000
 
 /**
- * Reads a body up to the end of the answer, which `decoder` detects. Ignores failures after this end. If the
- * service sends no end, parley assumes the end after a silence of `maxSilenceMs`, and `isEndAssumed` is true.
+ * Reads a body up to the end of the answer, which `decoder` detects, and then for up to `maxRestMs`. Ignores
+ * failures after this end. If the service sends no end, parley assumes the end after a silence of
+ * `maxSilenceMs`, and returns true. `onChunk` passes a chunk to the decoder.
  */
 export async function readAnswerBody(
   response: HttpResponse,
   decoder: Pick<AnswerDecoder, 'progress' | 'contentCount'>,
-  { onChunk, readsToEnd, timers }: AnswerBodyConsumer,
-): Promise<{ isEndAssumed: boolean }> {
+  { onChunk, timers }: { onChunk(chunk: Uint8Array): void | Promise<void>; timers: Timers },
+): Promise<boolean> {
   let isFinished = false
   let isConsuming = false
   let isEndAssumed = false
@@ -48,7 +39,6 @@ export async function readAnswerBody(
       const progress = isFinished ? undefined : decoder.progress()
       if (progress === 'ended') {
         isFinished = true
-        if (!readsToEnd()) break
         stopTimer = schedule(timers, maxRestMs, response.close)
       } else if (progress) {
         const isSettled = progress === 'settled'
@@ -64,5 +54,5 @@ export async function readAnswerBody(
   } finally {
     stopTimer()
   }
-  return { isEndAssumed }
+  return isEndAssumed
 }

@@ -35,7 +35,7 @@ const maxRequests = 64
  */
 export class ContinuedAnswer {
   /** Outcome of the last part. Its token counts, `otherContent` and flags cover all parts. */
-  end: AnswerOutcome = { summary: {}, otherContent: new Set(), isDamaged: false, isEndAssumed: false }
+  end: AnswerOutcome = { summary: {}, otherContent: new Set(), isEndAssumed: false }
   attempts = 0
   isWhole = false
   #body: Uint8Array
@@ -90,7 +90,6 @@ export class ContinuedAnswer {
       // A spread would make V8 keep a hidden class for each answer, which takes memory in a long batch.
       summary: Object.assign({}, summary, usage),
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
-      isDamaged: earlier.isDamaged || part.isDamaged,
       isEndAssumed: earlier.isEndAssumed || part.isEndAssumed,
     }
     this.#parts++

@@ -12,7 +12,8 @@ const maxEventLength = 64 * 1024 * 1024
  * Splits a stream into events. A blank line ends an event. A line with a JSON object and without `data:` is
  * an event, too (src/wire/README.md: recorded, 3).
  */
-export function createSseDecoder(text: Pick<InstanceType<typeof TextDecoder>, 'decode'> = new TextDecoder()) {
+export function createSseDecoder() {
+  const text = new TextDecoder()
   const bare = createJsonSequenceSplitter()
   const events: SseEvent[] = []
   let lineParts: string[] = []

@@ -51,7 +51,7 @@ testNetworkFaults('R: parley reads odd response content', [
     {
       code: 0,
       out: 'a\ufffd\n',
-      err: ['parley: some bytes of the answer are not UTF-8 and were replaced by \ufffd'],
+      err: ['parley: the answer has \ufffd, which usually replaces bytes that are not UTF-8'],
     },
   ),
   row(

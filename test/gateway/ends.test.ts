@@ -126,7 +126,7 @@ const bad = 'data: {"candidates":[{\n\n'
 const alive = Array.from({ length: 100 }, () => ': alive\n\n')
 
 test.each([
-  ['the stream ends', [event(chunk({ text: '!' }, 'STOP')), 'data: [DONE]\n\n'], 0],
+  ['the stream ends', [event(chunk({ text: '!' }, 'STOP')), 'data: [DONE]\n\n'], 1],
   ['the stream stays open', [event(chunk({ text: '!' })), ...alive], 15],
 ])('chat prints the text after an unreadable event, and exits with 8, if %s', async (_, rest, seconds) => {
   const ended = await runAgainst(stream, [event(chunk({ text: 'Hi' })), bad, ...rest])

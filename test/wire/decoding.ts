@@ -23,23 +23,26 @@ export function decodeAnswer(contentType: string, pieces: Uint8Array[], isRaw = 
   let text = ''
   const raw: Uint8Array[] = []
   let progress: AnswerProgress | undefined
+  let isVerbatim = false
   const decoder = createAnswerDecoder(contentType, {
     text(more) {
       text += more
     },
-    raw: isRaw ? (more) => void raw.push(Buffer.from(more as string)) : undefined,
+    raw: isRaw
+      ? (more) => {
+          isVerbatim ||= typeof more !== 'string'
+          raw.push(Buffer.from(more as string))
+        }
+      : undefined,
   })
   const failure = catchFailure(() => {
-    for (const piece of pieces) {
-      decoder.push(piece)
-      if (decoder.progress() === 'ended' && !decoder.isVerbatim()) break
-    }
+    for (const piece of pieces) decoder.push(piece)
     progress = decoder.progress()
     decoder.end()
   })
   if (failure && !(failure instanceof CliError)) throw failure
   // How much of a verbatim body is printed before a failure depends on the split, so `raw` is not compared.
-  const printed = failure && decoder.isVerbatim() ? undefined : Buffer.concat(raw).toString('latin1')
+  const printed = failure && isVerbatim ? undefined : Buffer.concat(raw).toString('latin1')
   const { summary } = decoder
   return { text, raw: printed, summary, progress: failure ? undefined : progress, failure: failure?.message }
 }

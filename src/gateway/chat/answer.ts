@@ -112,20 +112,15 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (isRaw || unprinted.length > count) await print()
       }
 
-      const readsToEnd = () => isRaw && decoder.isVerbatim()
-
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        const { isEndAssumed } = await readAnswerBody(response, decoder, { onChunk, readsToEnd, timers })
+        const isEndAssumed = await readAnswerBody(response, decoder, { onChunk, timers })
         hasBodyEnded = true
         decoder.end()
         if (hasOutput || file) await print()
         if (writer.failure) throw writer.failure
         addAnswerSummaryToReport(context.reportData, summary)
-        // `--raw` may print the body unchanged. The printed answer is then not damaged, even if its decoded
-        // text is.
-        const isDamaged = decoder.isDamaged() && !(isRaw && decoder.isVerbatim())
-        return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed, isDamaged }
+        return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerSummaryToReport(context.reportData, summary)
         // If the text was decoded only at the end of the body, parley saves the text after a failure and

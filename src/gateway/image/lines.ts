@@ -96,7 +96,6 @@ function createImageLineReader(
   const reading = createImageReader(context, {
     onSummary,
     save: (images, earlier) => saveImages(context, images, { destination, warn, earlier, onSaved }),
-    keepsConnection: true,
   })
   const { links, texts } = reading.findings
   const addSavedFiles = (failure: CliError) => withSavedFiles(failure, [...files, ...links])

@@ -17,7 +17,8 @@ import type { ImageFinder } from './found-images.ts'
  */
 export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStreamed = false) {
   const reader = new AnswerReader(isStreamed && !isJsonDocument.test(contentType))
-  const text = new BodyTextDecoder()
+  // The format requires UTF-8, so a declared charset is usually wrong.
+  const text = new TextDecoder()
   let start = ''
   let unread: BodyCollector | undefined = createBodyCollector()
   const reading: BodyReading = { reader, contentType, text, sink, whole: isStreamed ? undefined : unread }
@@ -67,9 +68,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
     isInsideValue: () => !decoder?.mayEndHere(),
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
-    isDamaged: () => text.isDamaged,
-    /** True if `--raw` prints the whole body unchanged, also the bytes after the end of the answer. */
-    isVerbatim: () => decoder?.isVerbatim ?? false,
     push(bytes: Uint8Array): void {
       if (!isUnread()) unread = undefined
       // Only `--raw` prints the blanks before an answer. Without `--raw`, the blanks are not stored, because
@@ -100,27 +98,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 }
 
 export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
-
-/** Decodes UTF-8, even if another charset is declared, because a declared charset is usually wrong. */
-class BodyTextDecoder {
-  readonly #decoder = new TextDecoder()
-  #lastBytes: Uint8Array = new Uint8Array()
-  isDamaged = false
-
-  decode(bytes: Uint8Array = new Uint8Array(), options?: { stream: boolean }): string {
-    const text = this.#decoder.decode(bytes, options)
-    if (text.includes('\ufffd')) {
-      // The decoder replaces invalid bytes by U+FFFD, but the service may also send U+FFFD. So the text is
-      // damaged only if it has more U+FFFD characters than the received bytes. A U+FFFD has three bytes, of
-      // which two may be in the previous chunk.
-      const received = Buffer.concat([this.#lastBytes, bytes]).toString('latin1')
-      this.isDamaged ||= text.split('\ufffd').length > received.split('\xef\xbf\xbd').length
-    }
-    const end = bytes.length < 2 ? Buffer.concat([this.#lastBytes, bytes]) : bytes
-    this.#lastBytes = end.subarray(-2)
-    return text
-  }
-}
 
 const isJsonDocument = /^application\/json\b/i
 
@@ -164,7 +141,7 @@ interface AnswerSink {
 interface BodyReading {
   reader: AnswerReader
   contentType: string
-  text: BodyTextDecoder
+  text: InstanceType<typeof TextDecoder>
   sink: AnswerSink
   /** The received bytes, or `undefined` if a stream was requested. */
   whole: BodyCollector | undefined
@@ -192,7 +169,7 @@ const incompleteStreamError = () =>
 
 function createEventsDecoder(reading: BodyReading): BodyDecoder {
   const { reader, sink } = reading
-  const decoder = createSseDecoder(reading.text)
+  const decoder = createSseDecoder()
   const readAll = (events: SseEvent[]) =>
     readPieces(reading, events, 'an event of the stream', (data) => {
       if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
@@ -257,25 +234,17 @@ function addValue(reading: BodyReading, parse: () => unknown, event?: string): s
     images?.find(value)
     return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
   } catch (failure) {
-    // `--raw` prints JSON of any form, so an unknown form is not a failure.
-    if (raw && value !== undefined && isUnreadable(failure)) return ''
-    if (images) images.recordFailure(failure, value, event)
-    else if (event === undefined || !canReadOnAfter(failure, reader)) throw failure
-    else reading.failure ??= failure
+    const isUnreadable = failure instanceof CliError && failure.details.errorIn === undefined
+    // `--raw` prints JSON of any form, and images may be in JSON of any form. So an unknown form is not a failure.
+    if ((raw || images) && value !== undefined && isUnreadable) return ''
+    // parley continues after an unreadable event, because the user paid for the text or the images that may
+    // follow. parley stops after an error event, which ends the answer, and in a stream without text, which may
+    // never end.
+    if (event === undefined || !isUnreadable || !(images || reader.hasText)) throw failure
+    reading.failure ??= failure
     return undefined
   }
 }
-
-const isUnreadable = (failure: unknown): boolean =>
-  failure instanceof CliError && failure.details.errorIn === undefined
-
-/**
- * Returns whether parley continues reading after an unreadable event, because the user paid for the text that
- * may follow. parley stops after an error event, which ends the answer, and in a stream without text, which
- * may never end.
- */
-const canReadOnAfter = (failure: unknown, { hasText }: AnswerReader): boolean =>
-  isUnreadable(failure) && hasText
 
 /**
  * Decodes a JSON body: an array of chunks, one value, or several consecutive values (src/wire/README.md:

@@ -51,6 +51,7 @@ export type NonTextContent =
   | (typeof otherContentNames)[number][1]
   | 'another candidate'
   | 'content after its end'
+  | 'replaced bytes'
   | 'something else'
 
 const classifyContent = (name: string): NonTextContent =>

@@ -135,6 +135,7 @@ export class AnswerReader {
     this.#isKnown = true
     if (text !== '') this.contentCount++
     this.hasText ||= text.trim() !== ''
+    if (text.includes('\ufffd')) this.otherContent.add('replaced bytes')
     return text
   }
 }

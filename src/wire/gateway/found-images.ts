@@ -1,6 +1,4 @@
-import { type CliError, toFailure } from '../../errors.ts'
 import { isObject } from '../json/parse.ts'
-import { isErrorEnvelope } from '../problem/problem.ts'
 import { LongStringStore } from './long-strings.ts'
 
 export interface FoundImage {
@@ -14,7 +12,6 @@ interface ImageFindings {
   /** Links to images, with control characters percent-encoded. */
   links: string[]
   texts: string[]
-  reasons: string[]
 }
 
 type JsonFields = Record<string, unknown>
@@ -26,12 +23,7 @@ type ReadBytes = (text: string) => Uint8Array
  * ignores text but not images.
  */
 export class ImageFinder {
-  readonly findings: ImageFindings = { images: [], links: [], texts: [], reasons: [] }
-  parseFailure: CliError | undefined
-  cutFailure: CliError | undefined
-  /** Failure of a JSON value that is an error or has an undocumented shape. */
-  shapeFailure: CliError | undefined
-  streamError: CliError | undefined
+  readonly findings: ImageFindings = { images: [], links: [], texts: [] }
   readonly strings = new LongStringStore()
   /**
    * Pieces of one text. The pieces are joined before the text is searched for images, because a data URI may
@@ -64,31 +56,7 @@ export class ImageFinder {
       if (typeof image === 'string') this.findings.links.push(image)
       else this.findings.images.push(image)
     }
-    this.findings.reasons.push(...filterTexts(value.finishMessage, value.blockReasonMessage))
     for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
-  }
-
-  /**
-   * `value` is the JSON value that failed, or `undefined` if it could not be parsed. `event` is the name of the
-   * stream's event, or `undefined` outside of a stream.
-   */
-  recordFailure(error: unknown, value: unknown, event?: string): void {
-    const failure = toFailure(error)
-    // `shapeFailure` is reported only if the answer has no image, because an unexpected shape does not
-    // matter next to images. A bug in parley (`unexpected`) is always reported.
-    if (value !== undefined && failure.kind !== 'unexpected') this.shapeFailure ??= failure
-    else if (failure.details.isCutOff) this.cutFailure ??= failure
-    else this.parseFailure ??= failure
-    if (event?.toLowerCase() === 'error' || (event !== undefined && isErrorEnvelope(value)))
-      this.streamError ??= failure
-  }
-
-  tryRead(read: () => void): void {
-    try {
-      read()
-    } catch (failure) {
-      this.recordFailure(failure, undefined)
-    }
   }
 
   #addText(bytes: Uint8Array, isThought: boolean): void {

@@ -1,14 +1,12 @@
 import { expect, test } from 'vitest'
-import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import { extractDataUris, type FoundImage, ImageFinder } from '../../../src/wire/gateway/found-images.ts'
-import { createResponseError } from '../../../src/wire/problem/problem.ts'
 
 const find = (...values: unknown[]) => {
   const finder = new ImageFinder()
   for (const value of values) finder.find(value)
   finder.finish()
-  const { images, links, texts, reasons } = finder.findings
-  return { images: [...images.map(shown), ...links.map((link) => `-> ${link}`)], texts, reasons }
+  const { images, links, texts } = finder.findings
+  return { images: [...images.map(shown), ...links.map((link) => `-> ${link}`)], texts }
 }
 
 /** Formats an image as `TYPE DATA`. */
@@ -52,9 +50,7 @@ test.each<[value: unknown, images: string[]]>([
   ],
   [null, []],
   ['x', []],
-])('the images in the value %j are %j', (value, images) =>
-  expect(find(value)).toEqual({ images, texts: [], reasons: [] }),
-)
+])('the images in the value %j are %j', (value, images) => expect(find(value)).toEqual({ images, texts: [] }))
 
 const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] })
 
@@ -86,58 +82,14 @@ test.each<[values: unknown[], texts: string[], images?: string[]]>([
   [[part(uri, { thought: true })], [], [`${png} ${data}`]],
   [[part(uri, { inlineData: { data: 'x' } })], [], [`${png} ${data}`, '? x']],
 ])('the texts of the image answer %j are found in order', (values, texts, images = []) =>
-  expect(find(...values)).toEqual({ images, texts, reasons: [] }),
+  expect(find(...values)).toEqual({ images, texts }),
 )
-
-test('finishMessage and blockReasonMessage of an image answer are reasons, not texts of the answer', () => {
-  const value = {
-    candidates: [{ finishMessage: 'a' }, { finishMessage: 5 }],
-    promptFeedback: { blockReasonMessage: 'b' },
-  }
-  expect(find(value)).toEqual({ images: [], texts: [], reasons: ['a', 'b'] })
-})
 
 test('texts and links of an image answer keep their byte order mark', () => {
   expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
     images: ['-> \ufeffé'],
     texts: ['\ufeffé'],
-    reasons: [],
   })
-})
-
-const open = { candidates: [] }
-const error = { error: { message: 'gone' } }
-const failure = createResponseError('another shape')
-test.each<[value: unknown, event: string | undefined, found: object]>([
-  [undefined, '', { parseFailure: failure, shapeFailure: undefined, streamError: undefined }],
-  [open, '', { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
-  [error, '', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
-  ['words', 'error', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
-  ['words', 'ERROR', { parseFailure: undefined, shapeFailure: failure, streamError: failure }],
-  [error, undefined, { parseFailure: undefined, shapeFailure: failure, streamError: undefined }],
-])(
-  'ImageFinder keeps only the first failure that recordFailure() gets for the value %j and the event name %j',
-  (value, event, found) => {
-    const finder = new ImageFinder()
-    finder.recordFailure(failure, value, event)
-    finder.recordFailure(createResponseError('later'), value, event)
-    expect(finder).toMatchObject(found)
-  },
-)
-
-test('ImageFinder records the failure of the first unreadable value in an answer', () => {
-  const finder = new ImageFinder()
-  for (const each of [failure, createResponseError('later')])
-    finder.tryRead(() => {
-      throw each
-    })
-  expect(finder).toMatchObject({ parseFailure: failure, cutFailure: undefined, hasImages: false })
-})
-
-test('ImageFinder records a bug as a failure of kind "unexpected"', () => {
-  const withBug = new ImageFinder()
-  withBug.recordFailure(new TypeError('a bug'), open)
-  expect(withBug.parseFailure).toMatchObject({ kind: 'unexpected' })
 })
 
 const long = `${data}+/=_-`
@@ -178,19 +130,4 @@ test.each<[text: string, rest: string, images?: string[]]>([
 ])('data URIs are extracted from the text %j', (text, rest, images = []) => {
   const split = extractDataUris(text)
   expect({ text: split.text, images: split.images.map(shown) }).toEqual({ text: rest, images })
-})
-
-test('a large body without an answer is searched for images only once, up to the size limit', () => {
-  let failures = 0
-  class Counting extends ImageFinder {
-    override recordFailure(...given: Parameters<ImageFinder['recordFailure']>) {
-      failures++
-      super.recordFailure(...given)
-    }
-  }
-  const images = new Counting()
-  const decoder = createAnswerDecoder('text/html', { text() {}, images })
-  for (let i = 0; i < 100; i++) decoder.push(Buffer.alloc(64 * 1024, '<p>'))
-  expect(failures).toBe(1)
-  expect(images.parseFailure).toMatchObject({ kind: 'response' })
 })
