@@ -53,18 +53,7 @@ function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | 
 /** Formats with an end that is simple to find. Other data may follow the end of an image. */
 const endChecks = new Map<string, [name: string, hasEnd: (bytes: Buffer) => boolean]>([
   ['image/png', ['PNG', (bytes) => bytes.lastIndexOf('IEND') >= 0]],
-  ['image/jpeg', ['JPEG', (bytes) => bytes.includes('\xff\xd9', findJpegScan(bytes), 'latin1')]],
+  ['image/jpeg', ['JPEG', (bytes) => bytes.includes('\xff\xd9', 0, 'latin1')]],
   ['image/gif', ['GIF', (bytes) => /;[\0\s]*$/.test(bytes.subarray(-100).toString('latin1'))]],
   ['image/webp', ['WebP', (bytes) => bytes.readUInt32LE(4) + 8 <= bytes.length]],
 ])
-
-/**
- * Returns the offset of the first scan of a JPEG. The end marker is searched after this offset, because the
- * segments before it may contain a preview with its own end marker.
- */
-function findJpegScan(bytes: Buffer): number {
-  let place = 2
-  while (bytes[place] === 0xff && ![0xd9, 0xda, 0xff].includes(bytes[place + 1] ?? 0xff))
-    place += 2 + (bytes[place + 2] ?? 0) * 256 + (bytes[place + 3] ?? 0)
-  return place
-}

@@ -48,20 +48,14 @@ export async function createImageBatchMethods(
   return {
     ...caller,
     prepare: (input: ParsedBatchLine) => caller.prepare(input, (line) => openReader(input, line)),
-    isAccepted({ files, stopReason, warning }: Record<string, unknown>): boolean {
+    isAccepted({ files, stopReason }: Record<string, unknown>): boolean {
       // An image without a stop reason may be whole, so the line is not requested again.
-      const isCut = isCutBatchResult({ stopReason: stopReason ?? undefined }) || cutWarning.test(`${warning}`)
-      if (failOnCut && isCut) return false
+      if (failOnCut && isCutBatchResult({ stopReason: stopReason ?? undefined })) return false
       // A result of `chat` is not accepted. It has no files, but may have the hash of this line.
       return Array.isArray(files) && files.map(String).every((file) => imageExists(context, file, folder))
     },
   }
 }
-
-/**
- * Matches the warnings that `findCutAnswerFailure` turns into a failure, except warnings about a stop reason.
- */
-const cutWarning = /so it may be cut off|so the image may be damaged|did not end the stream/
 
 /**
  * Returns whether a saved image still exists. Also searches the folder of `-o`, because the earlier run may

@@ -146,17 +146,19 @@ describe('image answers that were billed but cannot be read', () => {
 
   const whole = event(chunk([inline(png())]))
   test.each([
-    ['is followed by an error event', whole + event({ error: { code: 499, message: 'gone' } }), 'gone'],
-    ['is in a stream without an end', whole, 'ended early'],
+    ['is followed by an error event', whole + event({ error: { code: 499, message: 'gone' } }), 'gone', 0],
+    ['is in a stream without an end', whole, 'ended early', 1],
     [
       'is in chunks on lines without an end',
       `${json(chunk([inline(png())]))}\n${json(chunk([]))}`,
       'ended early',
+      1,
     ],
-  ])('I35: image exits with 8 and saves an image that %s', async (_, body, expectedText) => {
+  ])('I35: image exits with 8 and saves an image that %s', async (_, body, expectedText, savedBodies) => {
     const ended = await image(['x'], { exchange: answering(body, events) })
-    expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'], saved: [] })
+    expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
     expect(ended.err).toContain(expectedText)
+    expect(ended.saved).toHaveLength(savedBodies)
   })
 
   test('I35: image saves an image next to an error in one body, and exits with the code of the error', async () => {

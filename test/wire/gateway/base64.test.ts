@@ -16,14 +16,13 @@ function decode(text: string): { decoded: string | undefined; left: string; arou
   }
 }
 
-/** Reference decoder. Accepts one alphabet, a possible length, and padding up to a multiple of four. */
+/** Reference decoder. Accepts both alphabets, a possible length, and padding up to a multiple of four. */
 function expected(text: string): string | undefined {
   const joined = withoutBreaks(text)
   const data = joined.replace(/={1,2}$/, '')
   const isPadded = data !== joined
   const isWhole = data !== '' && data.length % 4 !== 1 && (!isPadded || joined.length % 4 === 0)
-  const isOfOneAlphabet = /^[A-Za-z0-9+/]*$/.test(data) || /^[A-Za-z0-9_-]*$/.test(data)
-  return isWhole && isOfOneAlphabet ? Buffer.from(data, 'base64').toString('latin1') : undefined
+  return isWhole && /^[\w+/-]*$/.test(data) ? Buffer.from(data, 'base64').toString('latin1') : undefined
 }
 
 /** Size of the chunks that the decoder handles. */
@@ -56,19 +55,11 @@ test.each([
   'QU!D',
   'QU\xffD',
   'QUJD\nA!QQ',
-])(
-  'a text that ends in %j is decoded if it is base64; otherwise it keeps all characters except line breaks',
-  (end) => {
-    for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
-      const { decoded, left, around } = decode(start + end)
-      expect(decoded === expected(start + end), `${start.length}`).toBe(true)
-      expect(around).toBe('<>')
-      if (decoded === undefined) expect(withoutBreaks(left) === withoutBreaks(start + end)).toBe(true)
-    }
-  },
-)
-
-test('a text that mixes both base64 alphabets stays unchanged', () => {
-  const text = `-_-_${long}+QQQ`
-  expect(decode(text)).toMatchObject({ decoded: undefined, left: text })
+])('a text that ends in %j is decoded if it is base64; otherwise it stays unchanged', (end) => {
+  for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
+    const { decoded, left, around } = decode(start + end)
+    expect(decoded === expected(start + end), `${start.length}`).toBe(true)
+    expect(around).toBe('<>')
+    if (decoded === undefined) expect(left === start + end).toBe(true)
+  }
 })
