@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, rm } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Context } from '../context.ts'
@@ -77,56 +77,37 @@ function toText(content: Uint8Array | string, extension: string): string {
  * write creates the file. Methods do not throw. They are synchronous, because signal handlers call them.
  */
 export class FallbackFile {
-  readonly #host
-  readonly #extension
-  #file: number | undefined
-  #path = ''
+  readonly #path
+  #hasData = false
   #problem: string | undefined
   #unsaved = ''
 
   constructor({ host }: Pick<Context, 'host'>, extension: string) {
-    this.#host = host
-    this.#extension = extension
+    this.#path = createSavedPath(host, extension)
   }
 
   write(content: Uint8Array | string): void {
     try {
       if (this.#problem === undefined) {
-        this.#file ??= this.#open()
-        writeFileSync(this.#file, content)
+        appendFileSync(this.#path, content, { mode: 0o600 })
+        this.#hasData = true
+        return
       }
     } catch (error) {
       this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
-      if (this.#file !== undefined && fstatSync(this.#file).size === 0) this.#removeEmptyFile(this.#file)
+      if (!this.#hasData) rm(this.#path, () => {})
     }
-    if (this.#problem === undefined || typeof content !== 'string') return
-    if (this.#unsaved.length < maxBytesInFailure) this.#unsaved += content
+    if (typeof content === 'string' && this.#unsaved.length < maxBytesInFailure) this.#unsaved += content
   }
 
   get part(): SavedData | undefined {
+    const saved = `is saved as ${this.#path}`
+    if (this.#problem === undefined) return this.#hasData ? { outcome: saved, name: this.#path } : undefined
     const failed = `could not be saved in ${this.#problem}`
-    const unsaved = this.#unsaved || undefined
-    if (this.#file === undefined)
-      return this.#problem === undefined ? undefined : { outcome: failed, unsaved }
-    const rest = this.#problem === undefined ? '' : `; the rest ${failed}`
-    // If a failure names a file, parley does not print the answer. So `name` stays `undefined` if `unsaved`
-    // must be printed.
-    const name = unsaved === undefined ? this.#path : undefined
-    return { outcome: `is saved as ${this.#path}${rest}`, name, unsaved }
-  }
-
-  #open(): number {
-    this.#path = createSavedPath(this.#host, this.#extension)
-    return openSync(this.#path, 'wx', 0o600)
-  }
-
-  #removeEmptyFile(file: number): void {
-    this.#file = undefined
-    closeSync(file)
-    try {
-      rmSync(this.#path)
-    } catch {
-      // If the empty file cannot be removed, it stays, but no message names it.
+    // If a failure names a file, parley does not print the answer. So `name` stays `undefined`.
+    return {
+      outcome: this.#hasData ? `${saved}; the rest ${failed}` : failed,
+      unsaved: this.#unsaved || undefined,
     }
   }
 }

@@ -81,7 +81,7 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     err: ['parley: stdout: no space left on the disk; the received data is saved as ', '  to resume: '],
   }),
   row('O16: parley prints a result of a batch if neither stdout nor the temporary folder accepts it', {
-    shell: `echo '"hi"' > in; (ulimit -f 0; parley chat --batch in > /dev/full); echo $?; rm in; ls "$TMPDIR"`,
+    shell: `echo '"hi"' > in; (ulimit -f 0; parley chat --batch in > /dev/full); echo $?; rm in`,
     script: respondWith(response(message('paid'))),
     code: 0,
     out: '11\n',

@@ -247,9 +247,7 @@ testNetworkFaults('X: parley connects through proxies (needs openssl)', [
     code: 9,
     err: ['the proxy in HTTPS_PROXY, localhost:', 'its certificate comes from an unknown authority'],
   }),
-  ...['mailto:secretword', 'a b:1', '127.0.0.1:1/x'].map((value) =>
-    makeInvalidProxyRow(value, value === 'a b:1' ? 'must not contain blanks' : wrongScheme),
-  ),
+  ...['mailto:secretword', 'a b:1', '127.0.0.1:1/x'].map((value) => makeInvalidProxyRow(value, wrongScheme)),
   makeInvalidProxyRow('proxy.test', `${wrongScheme}: give HOST:PORT or http://HOST:PORT`, 'all_proxy'),
   makeInvalidProxyRow('socks5://user:secretword@127.0.0.1:8080', wrongScheme),
   ...['http://secretword:80/9@127.0.0.1:1', 'http://user:secret/secretword@127.0.0.1:1'].map((value) =>

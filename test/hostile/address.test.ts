@@ -10,6 +10,6 @@ test.each([
   for (const how of ['--dry-run', '--curl', '-q']) {
     const { code, out, err, requests } = await run([...words.split(' '), flag, address, how])
     expect({ code, out, requests }).toEqual({ code: 3, out: '', requests: [] })
-    expect(err).toContain('must not contain a backslash')
+    expect(err).toContain('must have only a host, a port and a path')
   }
 })

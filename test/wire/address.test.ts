@@ -1,62 +1,38 @@
 import { expect, test } from 'vitest'
 import { findAddressProblem, isLoopbackHost, isUnencryptedRemote } from '../../src/wire/address.ts'
 
-test.each<[address: string, problem: string | undefined]>([
-  ['https://h.test', undefined],
-  ['HTTP://h.test:8080/a%20b/', undefined],
-  ['https://h.test:65535', undefined],
-  ['https://[::1]', undefined],
-  ...[
-    '',
-    'h.test',
-    'h.test/https://h.test',
-    'h.test:443',
-    '/x',
-    'ftp://h.test',
-    'x https',
-    'wss://h.test',
-    'data:x',
-    '+://x',
-  ].map((text): [string, string] => [
-    text,
-    text.includes(' ')
-      ? 'must not contain blanks or control characters'
-      : 'must begin with https:// or http://',
-  ]),
-  ...['https://', 'https://:443', 'https://h:99999', 'http://[', 'X+1.y-://[', 'https://a b'].map(
-    (text): [string, string] => [
-      text,
-      text.includes(' ') ? 'must not contain blanks or control characters' : 'is not a valid URL',
-    ],
-  ),
-  ...[
-    'https://h.test ',
-    '\thttps://h.test',
-    'https://h\n.test',
-    'https://h.test/\u007f',
-    'https://h/\u00a0',
-  ].map((text): [string, string] => [text, 'must not contain blanks or control characters']),
-  ['https://user@h.test', 'must not contain a user name or password'],
-  ['https://:secret@h.test', 'must not contain a user name or password'],
-  ['https://@h.test', 'must not contain a user name or password'],
-  ['https://:@h.test', 'must not contain a user name or password'],
-  ['https://h.test//a@b', undefined],
-  ['https:///user@h.test', 'must not contain a user name or password'],
-  ['https:h.test', 'must begin with https:// or http://'],
-  ['https:8080', 'must begin with https:// or http://'],
-  ['https:/h.test', 'must begin with https:// or http://'],
-  ['https://h.test/?a=b', 'must not contain a query'],
-  ['https://h.test?', 'must not contain a query'],
-  ['https://h.test/#a', 'must not contain a fragment'],
-  ['https://h.test#', 'must not contain a fragment'],
-  ['https://h.test:0', 'must not use port 0'],
-  ['https://h.test\\@evil.test', 'must not contain a backslash'],
-  ['https:\\\\h.test', 'must not contain a backslash'],
-  ['https://h.test/a\\b', 'must not contain a backslash'],
-  ['https://h.test"', 'must not contain quotes or angle brackets'],
-  ['“https://h.test”', 'must not contain quotes or angle brackets'],
-])('findAddressProblem(%j) returns %j', (address, problem) =>
-  expect(findAddressProblem(address)).toBe(problem),
+test.each([
+  'https://h.test',
+  'HTTP://h.test:8080/a%20b/',
+  'https://h.test:65535',
+  'https://[::1]',
+  'https://h.test//a@b',
+  'https://bücher.test',
+])('%j is the address of a service', (address) => expect(findAddressProblem(address)).toBe(undefined))
+
+test.each([
+  '',
+  'h.test:443',
+  'h.test/https://h.test',
+  '\thttps://h.test',
+  'wss://h.test',
+  'https:h.test',
+  'https:8080',
+  'https:/h.test',
+  'https:\\\\h.test',
+  '“https://h.test”',
+])('the address %j must begin with https:// or http://', (address) =>
+  expect(findAddressProblem(address)).toBe('must begin with https:// or http://'),
+)
+
+test.each([
+  ...['https://', 'https://:443', 'https://h:99999', 'https://h:0', 'http://[', 'https:///user@h.test'],
+  ...['https://user@h.test', 'https://:secret@h.test', 'https://@h.test', 'https://:@h.test'],
+  ...['https://h.test?', 'https://h.test/?a=b', 'https://h.test#', 'https://h.test/#a'],
+  ...['https://h.test ', 'https://h\n.test', 'https://h.test/\u007f', 'https://h/\u00a0', 'https://h.test"'],
+  ...['https://h.test\\@evil.test', 'https://h.test/a\\b'],
+])('the address %j must have only a host, a port and a path', (address) =>
+  expect(findAddressProblem(address)).toMatch(/^must have only a host, a port and a path: no user name, /),
 )
 
 test.each([
