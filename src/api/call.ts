@@ -161,11 +161,8 @@ async function printResponse(
       await printer.write()
       await output.flush()
     })
-  const end = async () => {
-    await writer.attempt(() => printer.end())
-    if (writer.failure) throw toFailure(writer.failure)
-  }
   const start = createBodyCollector(maxErrorBytes)
+  let cut: unknown
   if (hasHead) await print(formatHead(response))
   try {
     for await (const chunk of response.body) {
@@ -174,12 +171,11 @@ async function printResponse(
       await print(chunk)
     }
   } catch (error) {
-    await end().catch((refusal: unknown) => {
-      throw joinFailures(refusal, error)
-    })
-    throw error
+    cut = error
   }
-  await end()
+  await writer.attempt(() => printer.end())
+  if (writer.failure) throw joinFailures(toFailure(writer.failure), cut)
+  if (cut) throw cut
   return start.bytes()
 }
 

@@ -4,15 +4,31 @@ import type { Output } from './output.ts'
 /** Each write is expensive, so short texts are joined up to this number of UTF-16 units. */
 const maxJoinedLength = 64 * 1024
 
-/** On a terminal, control characters become JSON escapes and the last line gets a line end. */
-export function createRawPrinter(output: Output) {
+interface PrinterOptions {
+  /** Escapes control characters on a terminal. By default, they become JSON escapes. */
+  escapeText?(text: string): string
+  /** If true, an unfinished last line gets a line end. Default: true on a terminal. */
+  endsLine?: boolean
+}
+
+/** Prints chunks as they arrive. A text may end inside a line break or a surrogate pair. */
+export function createRawPrinter(
+  output: Output,
+  { escapeText = escapeControlsInJson, endsLine = output.isTerminal }: PrinterOptions = {},
+) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
   let isInLine = false
-  const shown = (chunk: Uint8Array | string) => {
-    if (!output.isTerminal) return chunk
-    return escapeControlsInJson(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }))
+
+  async function print(chunks: (Uint8Array | string)[]): Promise<void> {
+    for (const chunk of chunks) {
+      const isText = typeof chunk === 'string' || !output.isTerminal
+      const text = isText ? chunk : decoder.decode(chunk, { stream: true })
+      if (typeof text === 'string' && text !== '') isInLine = endsLine && !text.endsWith('\n')
+      await output.write(output.isTerminal ? escapeText(text as string) : text)
+    }
   }
+
   return {
     add(chunk: Uint8Array | string): void {
       const last = pending.at(-1)
@@ -20,26 +36,32 @@ export function createRawPrinter(output: Output) {
         pending.push(chunk)
       else pending[pending.length - 1] = last + chunk
     },
+    /** Holds back a carriage return or half a surrogate pair at the end until more text arrives. */
     async write(): Promise<void> {
       const chunks = pending
+      const last = chunks.at(-1)
       pending = []
-      for (const chunk of chunks) {
-        const text = shown(chunk)
-        if (typeof text === 'string' && text !== '') isInLine = output.isTerminal && !text.endsWith('\n')
-        await output.write(text)
+      if (typeof last === 'string' && /[\r\ud800-\udbff]/.test(last.slice(-1))) {
+        chunks[chunks.length - 1] = last.slice(0, -1)
+        pending = [last.slice(-1)]
       }
+      await print(chunks)
     },
     async end(): Promise<void> {
-      await this.write()
+      await print(pending.splice(0))
       if (isInLine) await output.write('\n')
       isInLine = false
       await output.flush()
     },
+    /**
+     * Ends an unfinished line, so that a message on stderr begins on a new line. Returns true if a line was
+     * ended on a terminal. Synchronous, because signal handlers call it.
+     */
     breakLine(): boolean {
       const isBroken = isInLine
       isInLine = false
       if (isBroken) output.write('\n').catch(() => {})
-      return isBroken
+      return isBroken && output.isTerminal
     },
   }
 }

@@ -81,13 +81,9 @@ export class MarkdownLayout {
     return this.#buffer.takeText()
   }
 
-  /**
-   * Returns the end of the message `waiting for the rest`: ` of the table`, or an empty text for any other
-   * part. Returns `undefined` if all text is printed.
-   */
-  describeHeldPart(): string | undefined {
-    if (this.#buffer.isInRow || (this.#line === '' && !this.#held)) return undefined
-    return this.#held || /^[ \t]*\|/.test(this.#line) ? ' of the table' : ''
+  /** False during an unfinished row, which a spinner would erase. */
+  get isTableHeld(): boolean {
+    return !this.#buffer.isInRow && (this.#held !== undefined || /^[ \t]*\|/.test(this.#line))
   }
 
   #addToLine(text: string): void {
@@ -222,7 +218,6 @@ export class MarkdownLayout {
       this.#endBlock()
       this.#leaveText(indent)
     }
-    if (!continuesText && markers.length === 0) this.#items.endClosedLists()
     for (const marker of markers) this.#unprintedBullets = this.#items.open(marker, this.#takeLead())
     const textIndent = markers.at(-1)?.textIndent ?? indent
     if (kind === 'text') {

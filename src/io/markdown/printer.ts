@@ -30,8 +30,7 @@ export class MarkdownPrinter {
     this.#layOut(isHalf ? this.#received.length - 1 : this.#received.length)
     const text = this.#layout.takeText()
     if (text !== '') await this.#output.write(text)
-    const held = this.#layout.describeHeldPart()
-    if (held !== undefined) this.#waiting?.show(`waiting for the rest${held}`)
+    if (this.#layout.isTableHeld) this.#waiting?.show('waiting for the rest of the table')
   }
 
   async end(): Promise<void> {

@@ -14,7 +14,7 @@ export class RowBuffer {
     this.#isColoured = isColoured
   }
 
-  /** True if the last row is unfinished. A spinner would then erase the row. */
+  /** True if the last row is unfinished. */
   get isInRow(): boolean {
     return this.#isInRow
   }
