@@ -7,9 +7,6 @@ const isWindows = platform === 'win32'
 // `join` would make V8 compile Node's code for paths, which takes 2 % of the time of a usage error.
 const program = `${dirname(__dirname)}/dist`
 
-/** Maximum size of a file with compiled code: twelve times the largest file that parley writes. */
-const maxFileBytes = 8 * 2 ** 20
-
 /**
  * Loads the program's files like `require`, with code that an earlier run compiled. Returns `undefined` if no
  * code can be stored. Node's own cache would lack most functions, because V8 compiles them only when they are
@@ -54,7 +51,6 @@ module.exports = function openCompiledCode() {
     const marker = `${prefix}-${exitCode}-${all.reduce((sum, { origin }) => sum + origin.length, 0)}`
     if (!all.some(({ isNew }) => isNew) && fs.existsSync(marker)) return
     try {
-      if (!hasRoom(dirname(prefix))) return
       for (const { script, origin, file } of all) writeCode(file, script, origin)
       fs.writeFileSync(marker, '', { flag: 'wx', mode: 0o600 })
     } catch {
@@ -100,17 +96,11 @@ function readOwnedFile(file) {
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const stat = fs.fstatSync(descriptor)
-    if (stat.isFile() && isOwnedByUser(stat) && stat.size <= maxFileBytes) return fs.readFileSync(descriptor)
+    if (stat.isFile() && isOwnedByUser(stat)) return fs.readFileSync(descriptor)
     throw new Error('not a file that an earlier run wrote')
   } finally {
     fs.closeSync(descriptor)
   }
-}
-
-/** The cache must not fill the disk, because a result may need the space. */
-function hasRoom(folder) {
-  const { bavail, bsize } = fs.statfsSync(folder)
-  return bavail * bsize > 64 * 2 ** 20
 }
 
 function writeCode(file, script, origin) {
@@ -120,9 +110,7 @@ function writeCode(file, script, origin) {
   const descriptor = fs.openSync(file, 'wx', 0o600)
   try {
     const code = script.createCachedData()
-    const bytes = Buffer.concat([code, code, origin])
-    if (bytes.length > maxFileBytes) throw new Error('the code is longer than parley reads')
-    fs.writeFileSync(descriptor, bytes)
+    fs.writeFileSync(descriptor, Buffer.concat([code, code, origin]))
   } catch (error) {
     fs.rmSync(file)
     throw error

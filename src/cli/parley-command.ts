@@ -215,7 +215,7 @@ function findFlag(word: string, command: ParleyCommand): FoundFlag | undefined {
   return { option: short, attached: word.slice(2) }
 }
 
-/** Throws for `--stream false`, because commander would read the value as a word of the prompt. */
+/** Throws for `--stream false`, because `false` would be a word of the prompt. */
 function checkToggle({ long }: Option, next: string | undefined, { longFlags }: ParleyCommand): void {
   if (next !== 'true' && next !== 'false') return
   const opposite = longFlags.find((flag) => flag === long?.replace('--', '--no-'))

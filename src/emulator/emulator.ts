@@ -132,8 +132,7 @@ async function refuseInvalid(
 ): Promise<EmulatedResponse | undefined> {
   const schema = await endpoint.request?.()
   const invalid = schema ? listProblems(schema, body, headers['content-type']) : []
-  const isDoubtful = isStrict && endpoint.service === 'agents' && invalid.length === 0
-  const problems = isDoubtful ? [...listDoubtfulHeaders(headers), ...listDoubtfulEvents(body)] : invalid
+  const problems = [...invalid, ...(isStrict ? listUndocumentedBetas(headers) : [])]
   return problems.length === 0
     ? undefined
     : toErrorResponse(400, getTextStart(problems.join('; '), maxMessageLength))
@@ -148,24 +147,11 @@ function listProblems(schema: Schema, value: unknown, type = ''): string[] {
   return error ? describeSchemaIssues(error) : []
 }
 
-/**
- * Reports a missing version header and undocumented betas (src/wire/README.md: session events, 9.2 and 9.3).
- * The names of these headers may begin with any vendor name.
- */
-function listDoubtfulHeaders(headers: Record<string, string>): string[] {
-  const all = Object.entries(headers).map(([name, value]) => [name, value.trim()] as const)
-  const hasVersion = all.some(([name, value]) => name.endsWith('-version') && value !== '')
-  const ids = all.flatMap(([name, value]) => (name.endsWith('-beta') ? value.split(/\s*,\s*/) : []))
-  const unknown = ids.filter((id) => id !== '' && !documentedBetas.includes(id))
-  return [
-    ...(hasVersion ? [] : ['the version header is missing']),
-    ...unknown.map((id) => `undocumented beta '${id.slice(0, 100)}'${suggestSpelling(id, documentedBetas)}`),
-  ]
+/** The name of the beta header may begin with any vendor name (src/wire/README.md: session events, 9.3). */
+function listUndocumentedBetas(headers: Record<string, string>): string[] {
+  const values = Object.entries(headers).flatMap(([name, value]) => (name.endsWith('-beta') ? value : []))
+  const ids = values.flatMap((value) => value.trim().split(/\s*,\s*/))
+  return ids
+    .filter((id) => id !== '' && !documentedBetas.includes(id))
+    .map((id) => `undocumented beta '${id.slice(0, 100)}'${suggestSpelling(id, documentedBetas)}`)
 }
-
-const listDoubtfulEvents = (body: Partial<SendEventsBody & CreateSessionBody> = {}): string[] =>
-  (body.events ?? body.initial_events ?? []).flatMap((event, index) =>
-    event.type === 'user.message' && event.content.length === 0
-      ? [`events[${index}].content: must not be empty`]
-      : [],
-  )

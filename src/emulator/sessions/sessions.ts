@@ -21,8 +21,8 @@ export interface EmulatedSessionsOptions {
   /** Delay of each response, and of each reaction of an agent. */
   latencyMs?: number
   /**
-   * If true, refuses unknown session ids with 404, and valid requests that a service may refuse, such as a
-   * message without content. If false, the first request with an unknown id creates the session.
+   * If true, refuses unknown session ids with 404, and undocumented betas. If false, the first request with an
+   * unknown id creates the session.
    */
   isStrict?: boolean
   /**
