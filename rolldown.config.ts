@@ -136,17 +136,19 @@ const withTopics: Plugin = {
 
 const sorhusNotice = 'Copyright (c) Sindre Sorhus <sindresorhus@gmail.com> (https://sindresorhus.com)'
 
-const withThirdParties = createLicenseFilePlugin({
+const withThirdParties = createLicenseFilePlugin(
   // Other licenses may require more than their text: Apache-2.0 requires the NOTICE file.
-  allowedSpdxIds: ['BSD-3-Clause', 'ISC', 'MIT'],
-  mit: readFileSync('LICENSE', 'utf8'),
-  inside: new Map([
-    ['chalk/source/vendor/ansi-styles/index.js', ['ansi-styles', sorhusNotice]],
-    ['chalk/source/vendor/supports-color/index.js', ['supports-color', sorhusNotice]],
+  ['BSD-3-Clause', 'ISC', 'MIT'],
+  [
+    ['ansi-styles (MIT), in chalk', sorhusNotice],
+    ['supports-color (MIT), in chalk', sorhusNotice],
     // The name has no version, because undici does not document which version of llhttp it contains.
-    ['undici/lib/llhttp/llhttp-wasm.js', ['llhttp', 'Copyright Fedor Indutny, 2018.']],
-  ]),
-})
+    ['llhttp (MIT), in undici', 'Copyright Fedor Indutny, 2018.'],
+  ].map(([title, notice = '']) => {
+    const license = readFileSync('LICENSE', 'utf8').replace(/^Copyright .*/m, () => notice)
+    return `${title}\n\n${license}`
+  }),
+)
 
 /** Returns a function that tests whether a module is one of these files of `src`. */
 const isOneOf = (files: string) => {

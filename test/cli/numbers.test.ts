@@ -69,6 +69,7 @@ test.each([
 test.each([
   ['chat x --temperature', 'hot', 'not a number'],
   ['chat x --max-output-tokens', '1.5', 'not a whole number'],
+  ['chat --batch b --max-failed', '200%', 'nor a percentage of at most 100%'],
   ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
   ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
   ['chat x --retries', long, ': must be at most 100'],

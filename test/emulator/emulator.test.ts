@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulator.ts'
 import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
 import { run } from '../harness/run.ts'
@@ -23,61 +23,56 @@ async function ask(
   return { status: response.status, headers: response.headers, text }
 }
 
-describe('documented behavior of the services', () => {
-  test.each([
-    ['GET', '/nowhere', 404],
-    ['DELETE', events, 404],
-    ['POST', chat, 400],
-  ])(
-    'W24: the emulator sends the request id of an error in body and header: %s %s',
-    async (method, path, code) => {
-      const { status, headers, text } = await ask({}, method, path, '[]')
-      expect(status).toBe(code)
-      expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
-      expect(headers['request-id']).toMatch(/^req_\w+$/)
-    },
-  )
+test.each([
+  ['GET', '/nowhere', 404],
+  ['DELETE', events, 404],
+  ['POST', chat, 400],
+])(
+  'W24: the emulator sends the request id of an error in body and header: %s %s',
+  async (method, path, code) => {
+    const { status, headers, text } = await ask({}, method, path, '[]')
+    expect(status).toBe(code)
+    expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
+    expect(headers['request-id']).toMatch(/^req_\w+$/)
+  },
+)
 
-  test.each(['Bearer', 'bearer'])(
-    'W28: the emulator ignores the case of the authentication scheme: %s',
-    async (scheme) => {
-      const options = { credentials: { accessToken: 't' } }
-      for (const [token, status] of [
-        ['t', 200],
-        ['T', 401],
-      ] as const) {
-        const authorization = `${scheme} ${token}`
-        expect((await ask(options, 'POST', chat, prompt, { authorization })).status).toBe(status)
-      }
-    },
-  )
+test.each(['Bearer', 'bearer'])(
+  'W28: the emulator ignores the case of the authentication scheme: %s',
+  async (scheme) => {
+    const options = { credentials: { accessToken: 't' } }
+    for (const [token, status] of [
+      ['t', 200],
+      ['T', 401],
+    ] as const) {
+      const authorization = `${scheme} ${token}`
+      expect((await ask(options, 'POST', chat, prompt, { authorization })).status).toBe(status)
+    }
+  },
+)
 
-  test.each([
-    ['POST', '/alpha_cli/v1beta/models/alpha-2.5-pro%3AgenerateContent', 200],
-    ['GET', '/v1/sessions/sesn%5F1/events', 200],
-    ['GET', '/v1/sessions%2Fsesn_1/events', 404],
-  ])(
-    'W29: the emulator decodes percent-encoded paths: %s %s has the status %i',
-    async (method, path, code) => {
-      expect((await ask({}, method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
-    },
-  )
+test.each([
+  ['POST', '/alpha_cli/v1beta/models/alpha-2.5-pro%3AgenerateContent', 200],
+  ['GET', '/v1/sessions/sesn%5F1/events', 200],
+  ['GET', '/v1/sessions%2Fsesn_1/events', 404],
+])('W29: the emulator decodes percent-encoded paths: %s %s has the status %i', async (method, path, code) => {
+  expect((await ask({}, method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
+})
 
-  const times = (text: string, count = 130_000) => Array(count).fill(text).join(',')
-  test.each([
-    ['130,000 invalid events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
-    ['130,000 wrong turns', chat, `{"contents":[${times('5')}]}`],
-    [
-      'an event with 20,000 levels',
-      events,
-      `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
-    ],
-    ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
-  ])('W30: the emulator refuses %s with a message of less than 10,000 characters', async (_, path, body) => {
-    const { status, text } = await ask({}, 'POST', path, body)
-    expect(status).toBe(400)
-    expect(text.length).toBeLessThan(10_000)
-  })
+const times = (text: string, count = 130_000) => Array(count).fill(text).join(',')
+test.each([
+  ['130,000 invalid events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
+  ['130,000 wrong turns', chat, `{"contents":[${times('5')}]}`],
+  [
+    'an event with 20,000 levels',
+    events,
+    `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
+  ],
+  ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
+])('W30: the emulator refuses %s with a message of less than 10,000 characters', async (_, path, body) => {
+  const { status, text } = await ask({}, 'POST', path, body)
+  expect(status).toBe(400)
+  expect(text.length).toBeLessThan(10_000)
 })
 
 test.each([['query'], ['body']])(

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { pack } from '../harness/npm.ts'
 import { message, temporaryFolder } from '../harness/run.ts'
@@ -86,36 +86,32 @@ async function runAction(inputs: Record<string, string>, answer: Script) {
   }
 }
 
-describe('the composite action of GitHub runs chat and reports its result (needs bash and jq)', () => {
-  test('the GitHub action passes its inputs as flags, and sets its outputs and the summary from the report', async () => {
-    const text = 'Hi</pre>\n::error::no'
-    const ended = await runAction({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
-      socket.end(
-        response(message(text, { model: 'a\nexit=9', usage: { input_tokens: 3, output_tokens: 5 } })),
-      ),
-    )
-    expect(ended).toMatchObject({ code: 0, count: 4, outputs: { exit: '0', model: 'a exit=9', tokens: '8' } })
-    expect(readFileSync(ended.outputs.answer ?? '', 'utf8')).toBe(`${text}\n`)
-    expect(ended.requests).toHaveLength(1)
-    expect(ended.requests[0]).toContain('/models/m%2F1:')
-    expect(ended.requests[0]).toContain(JSON.stringify('-Say $(touch evil) `touch evil`'))
-    expect(existsSync(join(ended.folder, 'evil'))).toBe(false)
-    expect(ended.out + ended.err).not.toMatch(/^::/m)
-    expect(ended.summary).toMatch(
-      /^parley: exit 0, 8 tokens, [\d.]+ s\n\n<pre>\nHi&lt;\/pre&gt;\n::error::no\n\n<\/pre>\n$/,
-    )
-  })
+test('the GitHub action passes its inputs as flags, and sets its outputs and the summary from the report (needs bash and jq)', async () => {
+  const text = 'Hi</pre>\n::error::no'
+  const ended = await runAction({ prompt: '-Say $(touch evil) `touch evil`', model: 'm/1' }, (socket) =>
+    socket.end(response(message(text, { model: 'a\nexit=9', usage: { input_tokens: 3, output_tokens: 5 } }))),
+  )
+  expect(ended).toMatchObject({ code: 0, count: 4, outputs: { exit: '0', model: 'a exit=9', tokens: '8' } })
+  expect(readFileSync(ended.outputs.answer ?? '', 'utf8')).toBe(`${text}\n`)
+  expect(ended.requests).toHaveLength(1)
+  expect(ended.requests[0]).toContain('/models/m%2F1:')
+  expect(ended.requests[0]).toContain(JSON.stringify('-Say $(touch evil) `touch evil`'))
+  expect(existsSync(join(ended.folder, 'evil'))).toBe(false)
+  expect(ended.out + ended.err).not.toMatch(/^::/m)
+  expect(ended.summary).toMatch(
+    /^parley: exit 0, 8 tokens, [\d.]+ s\n\n<pre>\nHi&lt;\/pre&gt;\n::error::no\n\n<\/pre>\n$/,
+  )
+})
 
-  test('if parley fails, the GitHub action prints an annotation and still sets its outputs', async () => {
-    const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
-      socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
-    )
-    expect(ended).toMatchObject({
-      code: 3,
-      count: 4,
-      outputs: { answer: '', exit: '3', model: 'alpha-2.5-pro', tokens: '' },
-    })
-    expect(ended.err.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=.*401/)])
-    expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
+test('if parley fails, the GitHub action prints an annotation and still sets its outputs (needs bash and jq)', async () => {
+  const ended = await runAction({ prompt: 'Say hello' }, (socket) =>
+    socket.end(response('{"error":{"message":"no\\n::warning::such"}}', '401 No')),
+  )
+  expect(ended).toMatchObject({
+    code: 3,
+    count: 4,
+    outputs: { answer: '', exit: '3', model: 'alpha-2.5-pro', tokens: '' },
   })
+  expect(ended.err.match(/^::.*/gm)).toEqual([expect.stringMatching(/^::error title=.*401/)])
+  expect(ended.summary).toMatch(/^parley: exit 3, \? tokens, [\d.]+ s\n\n$/)
 })

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { readTopicBlocks } from '../cli/pages.ts'
 import { message, parseLines } from '../harness/run.ts'
@@ -41,114 +41,106 @@ async function startGateway() {
   }
 }
 
-describe('the commands of help clusters run shares without a scheduler (needs bash and jq)', () => {
-  test('the script of parley help clusters joins three shares in the order of the input', async () => {
-    const job = createJob(await serveEmulator())
+test('the script of parley help clusters joins three shares in the order of the input (needs bash and jq)', async () => {
+  const job = createJob(await serveEmulator())
+  job.write('prompts.ndjson', prompts)
+  expect(await job.step(byHand)).toMatchObject({ code: 0 })
+  expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
+})
+
+const joinScript = byHand.replace(/^parley .*\n {2}--.*\n/gm, '')
+const result = (index: number) => `${JSON.stringify({ index, hash: `h${index}`, ok: true })}\n`
+
+test('the join commands of parley help clusters fail and print the number of a line without a result (needs bash and jq)', async () => {
+  const job = createJob()
+  // The second line is empty, so it needs no result.
+  job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
+  for (const [at, text] of [result(4), result(1), ''].entries()) job.write(`r${at + 1}.ndjson`, text)
+  const { code, log } = await job.step(joinScript)
+  expect(code).toBe(1)
+  expect(log).toMatch(/^< 3$/m)
+})
+
+const { jobs } = parse(gitHub) as {
+  jobs: {
+    batch: GitHubJob & { strategy: { matrix: { share: number[] } } }
+    join: GitHubJob & { needs: string }
+  }
+}
+const shares = jobs.batch.strategy.matrix.share
+
+/** Runs one share in a new folder. */
+async function runShare(
+  share: number,
+  attempt: number,
+  { variables, cache }: { variables: Record<string, string>; cache: JobCache },
+) {
+  const job = createJob()
+  job.write('prompts.ndjson', prompts)
+  const values: Record<string, string> = {
+    'matrix.share': `${share}`,
+    'github.run_id': '1',
+    'github.run_attempt': `${attempt}`,
+    'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
+    'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
+  }
+  const { codes, artifacts } = await runGitHubJob(job, jobs.batch, values, cache)
+  return { job, code: codes.at(-1), artifacts }
+}
+
+test('the GitHub matrix of parley help batch requests each line once and joins the results (needs bash and jq)', async () => {
+  const { variables, requested, close } = await startGateway()
+  const cache: JobCache = new Map()
+  const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
+  await close()
+  expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
+  expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
+  const joining = createJob()
+  for (const [at, { job, artifacts }] of ended.entries()) {
+    expect(artifacts).toEqual(['results.ndjson', 'report.json'])
+    mkdirSync(join(joining.folder, `share-${at + 1}`))
+    joining.write(`share-${at + 1}/results.ndjson`, job.read('results.ndjson'))
+  }
+  joining.write('prompts.ndjson', prompts)
+  expect(jobs.join.needs).toBe('batch')
+  expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [0] })
+  expect(read(joining, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
+  joining.write('share-2/results.ndjson', '')
+  expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [1] })
+})
+
+const { batch, join: joining } = parse(gitLab) as {
+  join: { needs: string[]; script: string[] }
+  batch: {
+    parallel: number
+    retry: { max: number; exit_codes: number[] }
+    script: string[]
+    cache: { paths: string[] }
+    artifacts: { paths: string[] }
+  }
+}
+const script = batch.script.join('\n')
+
+test('the parallel GitLab jobs of parley help gitlab request each line once and join the results (needs bash and jq)', async () => {
+  const { variables, requested, close } = await startGateway()
+  const whole = createJob()
+  for (let node = 1; node <= batch.parallel; node++) {
+    const job = createJob(variables)
     job.write('prompts.ndjson', prompts)
-    expect(await job.step(byHand)).toMatchObject({ code: 0 })
-    expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
-  })
-})
-
-describe('the command of help clusters joins the results (needs bash and jq)', () => {
-  const join = byHand.replace(/^parley .*\n {2}--.*\n/gm, '')
-  const result = (index: number) => `${JSON.stringify({ index, hash: `h${index}`, ok: true })}\n`
-
-  test('the join commands of parley help clusters fail and print the number of a line without a result', async () => {
-    const job = createJob()
-    // The second line is empty, so it needs no result.
-    job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
-    for (const [at, text] of [result(4), result(1), ''].entries()) job.write(`r${at + 1}.ndjson`, text)
-    const { code, log } = await job.step(join)
-    expect(code).toBe(1)
-    expect(log).toMatch(/^< 3$/m)
-  })
-})
-
-describe('the GitHub Actions matrix of help batch works as printed (needs bash and jq)', () => {
-  const { jobs } = parse(gitHub) as {
-    jobs: {
-      batch: GitHubJob & { strategy: { matrix: { share: number[] } } }
-      join: GitHubJob & { needs: string }
-    }
+    const env = { CI_NODE_INDEX: `${node}`, CI_NODE_TOTAL: `${batch.parallel}` }
+    expect(await job.step(script, { env })).toMatchObject({ code: 0 })
+    whole.write(`results-${node}.ndjson`, job.read(`results-${node}.ndjson`))
   }
-  const shares = jobs.batch.strategy.matrix.share
-
-  /** Runs one share in a new folder. */
-  async function runShare(
-    share: number,
-    attempt: number,
-    { variables, cache }: { variables: Record<string, string>; cache: JobCache },
-  ) {
-    const job = createJob()
-    job.write('prompts.ndjson', prompts)
-    const values: Record<string, string> = {
-      'matrix.share': `${share}`,
-      'github.run_id': '1',
-      'github.run_attempt': `${attempt}`,
-      'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
-      'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
-    }
-    const { codes, artifacts } = await runGitHubJob(job, jobs.batch, values, cache)
-    return { job, code: codes.at(-1), artifacts }
-  }
-
-  test('the GitHub matrix of parley help batch requests each line once and joins the results', async () => {
-    const { variables, requested, close } = await startGateway()
-    const cache: JobCache = new Map()
-    const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
-    await close()
-    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
-    expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
-    const joining = createJob()
-    for (const [at, { job, artifacts }] of ended.entries()) {
-      expect(artifacts).toEqual(['results.ndjson', 'report.json'])
-      mkdirSync(join(joining.folder, `share-${at + 1}`))
-      joining.write(`share-${at + 1}/results.ndjson`, job.read('results.ndjson'))
-    }
-    joining.write('prompts.ndjson', prompts)
-    expect(jobs.join.needs).toBe('batch')
-    expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [0] })
-    expect(read(joining, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
-    joining.write('share-2/results.ndjson', '')
-    expect(await runGitHubJob(joining, jobs.join, {})).toMatchObject({ codes: [1] })
-  })
-})
-
-describe('the batch of help gitlab works as printed (needs bash and jq)', () => {
-  const { batch, join: joining } = parse(gitLab) as {
-    join: { needs: string[]; script: string[] }
-    batch: {
-      parallel: number
-      retry: { max: number; exit_codes: number[] }
-      script: string[]
-      cache: { paths: string[] }
-      artifacts: { paths: string[] }
-    }
-  }
-  const script = batch.script.join('\n')
-
-  test('the parallel GitLab jobs of parley help gitlab request each line once and join the results', async () => {
-    const { variables, requested, close } = await startGateway()
-    const whole = createJob()
-    for (let node = 1; node <= batch.parallel; node++) {
-      const job = createJob(variables)
-      job.write('prompts.ndjson', prompts)
-      const env = { CI_NODE_INDEX: `${node}`, CI_NODE_TOTAL: `${batch.parallel}` }
-      expect(await job.step(script, { env })).toMatchObject({ code: 0 })
-      whole.write(`results-${node}.ndjson`, job.read(`results-${node}.ndjson`))
-    }
-    await close()
-    expect(joining.needs).toEqual(['batch'])
-    whole.write('prompts.ndjson', prompts)
-    expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 0 })
-    expect(read(whole, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
-    whole.write('results-2.ndjson', '')
-    expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 1 })
-    expect(batch.cache.paths).toEqual(['results-*.ndjson'])
-    expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
-    expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
-  })
+  await close()
+  expect(joining.needs).toEqual(['batch'])
+  whole.write('prompts.ndjson', prompts)
+  expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 0 })
+  expect(read(whole, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
+  whole.write('results-2.ndjson', '')
+  expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 1 })
+  expect(batch.cache.paths).toEqual(['results-*.ndjson'])
+  expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
+  expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
 })
 
 const parsed = parse(manifest) as {

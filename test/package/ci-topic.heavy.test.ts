@@ -113,162 +113,150 @@ test('no page and no workflow installs parley by name from a registry', () => {
     expect(readText(root, file)).not.toMatch(/parley-cli@|(npx|install|i) ([^\n]* )?parley-cli\b(?!-\d)/)
 })
 
-describe('the step of help ci works as printed (needs bash)', () => {
-  const [step = ''] = under('ci', 'A step')
-  const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
+const [step = ''] = under('ci', 'A step')
+const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
 
-  test('the step of parley help ci saves answer and report, does not wait for stdin, and prints nothing', async () => {
-    const { job } = await jobWith(answering(message(commands)))
-    expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
-    expect(job.read('summary.md')).toBe(`${commands}\n`)
-    expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
-  })
-
-  test('in parley help ci, the step for untrusted text sends the text unchanged and runs no command in it', async () => {
-    const { job, requests } = await jobWith((socket, request) =>
-      socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
-    )
-    const committed = await job.step(`echo tea > notes.md
-      git init -q . && git add -A && git -c user.name=a -c user.email=a@b.test commit -qm one`)
-    expect(committed, committed.log).toMatchObject({ code: 0 })
-    const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
-    const { code, log } = await job.step(untrustedStep, { env })
-    expect(code, log).toBe(0)
-    expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
-      JSON.stringify(env.TITLE),
-      JSON.stringify(env.BODY),
-    ])
-    expect(requests[0]).toContain('"tea')
-    expect(job.has('evil')).toBe(false)
-    expect(job.read('out/answer.md')).toBe('Hi\n')
-  })
+test('the step of parley help ci saves answer and report, does not wait for stdin, and prints nothing (needs bash)', async () => {
+  const { job } = await jobWith(answering(message(commands)))
+  expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
+  expect(job.read('summary.md')).toBe(`${commands}\n`)
+  expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
 })
 
-describe('the jobs of help github work as printed (needs bash and jq)', () => {
-  const [own = ''] = under('github', 'A step')
-  const [action = ''] = under('github', 'The action')
-  const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
-
-  test('the CI job that parley help github prints writes the answer to a file and the tokens to the summary', async () => {
-    const { job, variables } = await jobWith(answering(message(commands)))
-    const { codes, log } = await runGitHubJob(job, parseJob(own), {
-      'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
-      'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
-    })
-    expect(codes).toEqual([0, 0, 0])
-    expect(log).not.toMatch(isCommand)
-    expect(job.read('summary.md')).toBe(`${commands}\n`)
-    expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
-  })
-
-  test('the GitHub action exists and has the inputs and outputs that parley help github uses', async () => {
-    const [checkout, node, ask, copy] = parseJob(action).steps
-    expect([checkout, node].map((step) => step?.uses?.split('@')[0])).toEqual([
-      'actions/checkout',
-      'actions/setup-node',
-    ])
-    const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
-    const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as {
-      inputs: Record<string, { required?: boolean }>
-      outputs: Record<string, unknown>
-    }
-    const required = Object.keys(inputs).filter((name) => inputs[name]?.required)
-    expect(Object.keys(ask?.with ?? {})).toEqual(expect.arrayContaining(required))
-    expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(ask?.with ?? {})))
-    const output = /steps\.ask\.outputs\.(\w+)/.exec(copy?.env?.ANSWER ?? '')?.[1] ?? ''
-    expect(Object.keys(outputs)).toContain(output)
-    expect(ask?.id).toBe('ask')
-  })
+test('in parley help ci, the step for untrusted text sends the text unchanged and runs no command in it (needs bash)', async () => {
+  const { job, requests } = await jobWith((socket, request) =>
+    socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
+  )
+  const committed = await job.step(`echo tea > notes.md
+    git init -q . && git add -A && git -c user.name=a -c user.email=a@b.test commit -qm one`)
+  expect(committed, committed.log).toMatchObject({ code: 0 })
+  const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
+  const { code, log } = await job.step(untrustedStep, { env })
+  expect(code, log).toBe(0)
+  expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
+    JSON.stringify(env.TITLE),
+    JSON.stringify(env.BODY),
+  ])
+  expect(requests[0]).toContain('"tea')
+  expect(job.has('evil')).toBe(false)
+  expect(job.read('out/answer.md')).toBe('Hi\n')
 })
 
-describe('the step of help gitlab works as printed (needs bash)', () => {
-  const { summarise } = parse(under('gitlab', 'A step')[0] ?? '') as {
-    summarise: { retry: { exit_codes: number[] }; script: string[]; artifacts: { paths: string[] } }
+const [own = ''] = under('github', 'A step')
+const [action = ''] = under('github', 'The action')
+const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJob } }).jobs.summarise
+
+test('the CI job that parley help github prints writes the answer to a file and the tokens to the summary (needs bash and jq)', async () => {
+  const { job, variables } = await jobWith(answering(message(commands)))
+  const { codes, log } = await runGitHubJob(job, parseJob(own), {
+    'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
+    'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
+  })
+  expect(codes).toEqual([0, 0, 0])
+  expect(log).not.toMatch(isCommand)
+  expect(job.read('summary.md')).toBe(`${commands}\n`)
+  expect(job.read('step-summary')).toBe('parley: exit 0, 8 tokens\n')
+})
+
+test('the GitHub action exists and has the inputs and outputs that parley help github uses (needs bash and jq)', async () => {
+  const [checkout, node, ask, copy] = parseJob(action).steps
+  expect([checkout, node].map((step) => step?.uses?.split('@')[0])).toEqual([
+    'actions/checkout',
+    'actions/setup-node',
+  ])
+  const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
+  const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as {
+    inputs: Record<string, { required?: boolean }>
+    outputs: Record<string, unknown>
   }
+  const required = Object.keys(inputs).filter((name) => inputs[name]?.required)
+  expect(Object.keys(ask?.with ?? {})).toEqual(expect.arrayContaining(required))
+  expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(ask?.with ?? {})))
+  const output = /steps\.ask\.outputs\.(\w+)/.exec(copy?.env?.ANSWER ?? '')?.[1] ?? ''
+  expect(Object.keys(outputs)).toContain(output)
+  expect(ask?.id).toBe('ask')
+})
 
-  test.each([
-    ['a whole answer', 0, '200 OK', message('Hi')],
-    ['a cut answer', 8, '200 OK', message('Hi', { stop_reason: 'max_tokens' })],
-    ['a 429', 6, '429 Wait', error],
-  ])('after %s, the step of parley help gitlab exits with %i', async (_, code, status, body) => {
+const { summarise } = parse(under('gitlab', 'A step')[0] ?? '') as {
+  summarise: { retry: { exit_codes: number[] }; script: string[]; artifacts: { paths: string[] } }
+}
+
+test.each([
+  ['a whole answer', 0, '200 OK', message('Hi')],
+  ['a cut answer', 8, '200 OK', message('Hi', { stop_reason: 'max_tokens' })],
+  ['a 429', 6, '429 Wait', error],
+])('after %s, the step of parley help gitlab exits with %i (needs bash)', async (_, code, status, body) => {
+  const { job } = await jobWith(failing(status, body))
+  expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
+  expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7, 8].includes(code))
+  expect(summarise.artifacts.paths).toEqual(['summary.md*', 'report.json'])
+  expect(job.has('report.json')).toBe(true)
+})
+
+const [pipeline = ''] = under('jenkins-azure', 'Jenkins')
+// Groovy removes a line break after a backslash.
+const script = (/sh '''(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
+
+test.each([
+  ['200 OK', message('Hi'), 0],
+  ['401 No', error, 3],
+])(
+  "the Jenkins step of parley help jenkins-azure exits with parley's exit code after the response %s (needs bash)",
+  async (status, body, code) => {
     const { job } = await jobWith(failing(status, body))
-    expect(await job.step(summarise.script.join('\n'))).toMatchObject({ code })
-    expect(summarise.retry.exit_codes.includes(code)).toBe([6, 7, 8].includes(code))
-    expect(summarise.artifacts.paths).toEqual(['summary.md*', 'report.json'])
+    expect(script).toMatch(/^#!\/bin\/bash\n/)
+    job.write('summary.md', 'answer of the build before')
+    const ended = await job.step(script, { shell: ['bash'] })
+    expect(ended.code).toBe(code)
+    expect(job.has('summary.md')).toBe(code === 0)
+    expect(reportOf(job)).toMatchObject({ exit: code })
+  },
+)
+
+const { steps } = parse(under('jenkins-azure', 'Azure')[0] ?? '') as {
+  steps: { bash?: string; publish?: string; condition?: string; env?: Record<string, string> }[]
+}
+const [install, ask] = steps.filter(({ bash }) => bash !== undefined)
+
+test.each([
+  ['200 OK', message(commands), 0],
+  ['401 No', error, 3],
+])(
+  'the Azure step of parley help jenkins-azure puts no ## command into the log after the response %s (needs bash)',
+  async (status, body, code) => {
+    const { job } = await jobWith(failing(status, body))
+    expect(await job.step(install?.bash ?? '')).toMatchObject({ code: 0 })
+    const ended = await job.step(ask?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
+    expect(ended.code).toBe(code)
+    expect(ended.log).not.toMatch(/##(vso)?\[/)
+    expect(Object.keys(ask?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
+    expect(steps.at(-1)).toEqual({ publish: 'report.json', condition: 'always()' })
     expect(job.has('report.json')).toBe(true)
-  })
-})
+  },
+)
 
-describe('the Jenkins job of help jenkins-azure works as printed (needs bash)', () => {
-  const [pipeline = ''] = under('jenkins-azure', 'Jenkins')
-  // Groovy removes a line break after a backslash.
-  const script = (/sh '''(.*?)'''/s.exec(pipeline)?.[1] ?? '').replace(/\\\n/g, '')
+const [trapped = ''] = under('ci', 'Cancelling')
 
-  test.each([
-    ['200 OK', message('Hi'), 0],
-    ['401 No', error, 3],
-  ])(
-    "the Jenkins step of parley help jenkins-azure exits with parley's exit code after the response %s",
-    async (status, body, code) => {
-      const { job } = await jobWith(failing(status, body))
-      expect(script).toMatch(/^#!\/bin\/bash\n/)
-      job.write('summary.md', 'answer of the build before')
-      const ended = await job.step(script, { shell: ['bash'] })
-      expect(ended.code).toBe(code)
-      expect(job.has('summary.md')).toBe(code === 0)
-      expect(reportOf(job)).toMatchObject({ exit: code })
-    },
-  )
-})
-
-describe('the Azure job of help jenkins-azure works as printed (needs bash)', () => {
-  const { steps } = parse(under('jenkins-azure', 'Azure')[0] ?? '') as {
-    steps: { bash?: string; publish?: string; condition?: string; env?: Record<string, string> }[]
-  }
-  const [install, ask] = steps.filter(({ bash }) => bash !== undefined)
-
-  test.each([
-    ['200 OK', message(commands), 0],
-    ['401 No', error, 3],
-  ])(
-    'the Azure step of parley help jenkins-azure puts no ## command into the log after the response %s',
-    async (status, body, code) => {
-      const { job } = await jobWith(failing(status, body))
-      expect(await job.step(install?.bash ?? '')).toMatchObject({ code: 0 })
-      const ended = await job.step(ask?.bash ?? '', { shell: ['bash', '--noprofile', '--norc'] })
-      expect(ended.code).toBe(code)
-      expect(ended.log).not.toMatch(/##(vso)?\[/)
-      expect(Object.keys(ask?.env ?? {})).toEqual(['PARLEY_BASE_URL', 'PARLEY_ACCESS_TOKEN'])
-      expect(steps.at(-1)).toEqual({ publish: 'report.json', condition: 'always()' })
-      expect(job.has('report.json')).toBe(true)
-    },
-  )
-})
-
-describe('the step of help ci can be cancelled (needs bash and signals)', () => {
-  const [trapped = ''] = under('ci', 'Cancelling')
-
-  test('the trap of parley help ci forwards SIGTERM to parley, and the step continues after parley ends', async () => {
-    const event = (id: string, type: string, text: string) =>
-      JSON.stringify({
-        id,
-        type,
-        content: [{ type: 'text', text }],
-        processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
-      })
-    const { job } = await jobWith((socket, request) => {
-      if (request.includes('/stream')) {
-        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-        socket.write(`data: ${event('e2', 'agent.message', 'At work')}\n\n`)
-      } else socket.write(response(`{"data":[${event('e1', 'user.message', 'Hi')}],"next_page":null}`))
+test('the trap of parley help ci forwards SIGTERM to parley, and the step continues after parley ends (needs bash and signals)', async () => {
+  const event = (id: string, type: string, text: string) =>
+    JSON.stringify({
+      id,
+      type,
+      content: [{ type: 'text', text }],
+      processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
     })
-    const { child, ended } = job.begin(trapped, { env: { SESSION: 's1' } })
-    // Before its first output, a run prints no resume command.
-    await expect.poll(() => job.has('log.txt') && job.read('log.txt')).toContain('At work')
-    child.kill('SIGTERM')
-    expect(await ended).toMatchObject({ code: 143, log: expect.stringContaining('parley events run -s s1') })
-    expect(job.has('end.txt')).toBe(true)
+  const { job } = await jobWith((socket, request) => {
+    if (request.includes('/stream')) {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+      socket.write(`data: ${event('e2', 'agent.message', 'At work')}\n\n`)
+    } else socket.write(response(`{"data":[${event('e1', 'user.message', 'Hi')}],"next_page":null}`))
   })
+  const { child, ended } = job.begin(trapped, { env: { SESSION: 's1' } })
+  // Before its first output, a run prints no resume command.
+  await expect.poll(() => job.has('log.txt') && job.read('log.txt')).toContain('At work')
+  child.kill('SIGTERM')
+  expect(await ended).toMatchObject({ code: 143, log: expect.stringContaining('parley events run -s s1') })
+  expect(job.has('end.txt')).toBe(true)
 })
 
 const review = {
@@ -311,44 +299,45 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
 const rules = (decision: string) =>
   JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
 
-describe('the job of help agents-in-ci resumes a session (needs bash and jq)', () => {
-  const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
-  const { agent } = (parse(workflow) as { jobs: { agent: GitHubJob } }).jobs
+const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
+const { agent } = (parse(workflow) as { jobs: { agent: GitHubJob } }).jobs
 
-  /** Runs one attempt in a new folder. */
-  async function attempt(
-    count: number,
-    {
-      variables,
-      cache,
-      decision,
-      steps = agent.steps,
-    }: { variables: Record<string, string>; cache: JobCache; decision: string; steps?: GitHubJob['steps'] },
-  ) {
-    const job = createJob()
-    job.write('rules.json', rules(decision))
-    const values = {
-      'needs.session.outputs.id': 's1',
-      'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
-      'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
-      'github.run_id': '1',
-      'github.run_attempt': `${count}`,
-    }
-    return { job, ...(await runGitHubJob(job, { ...agent, steps }, values, cache)) }
+/** Runs one attempt in a new folder. */
+async function attempt(
+  count: number,
+  {
+    variables,
+    cache,
+    decision,
+    steps = agent.steps,
+  }: { variables: Record<string, string>; cache: JobCache; decision: string; steps?: GitHubJob['steps'] },
+) {
+  const job = createJob()
+  job.write('rules.json', rules(decision))
+  const values = {
+    'needs.session.outputs.id': 's1',
+    'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
+    'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
+    'github.run_id': '1',
+    'github.run_attempt': `${count}`,
   }
+  return { job, ...(await runGitHubJob(job, { ...agent, steps }, values, cache)) }
+}
 
-  const ofTask = { env: { PARLEY_SESSION: 's1' } }
-  const countTasks = async (variables: Record<string, string>) => {
-    const job = createJob(variables)
-    await job.step('parley events list --no-stdin --type user.message --ids > ids.txt', ofTask)
-    return job.read('ids.txt').trim().split('\n').length
-  }
+const ofTask = { env: { PARLEY_SESSION: 's1' } }
+const countTasks = async (variables: Record<string, string>) => {
+  const job = createJob(variables)
+  await job.step('parley events list --no-stdin --type user.message --ids > ids.txt', ofTask)
+  return job.read('ids.txt').trim().split('\n').length
+}
 
-  test.each([
-    ['allow', 0],
-    ['deny', 14],
-    ['ask', 12],
-  ])('if a policy decides %s, the agents-in-ci job of parley help exits with %i', async (decision, code) => {
+test.each([
+  ['allow', 0],
+  ['deny', 14],
+  ['ask', 12],
+])(
+  'if a policy decides %s, the agents-in-ci job of parley help exits with %i (needs bash and jq)',
+  async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
     expect(ended.codes).toEqual(code === 0 ? [0, 0, 0, 0] : [0, code, 0])
@@ -356,77 +345,72 @@ describe('the job of help agents-in-ci resumes a session (needs bash and jq)', (
     expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
     expect(ended.log).not.toMatch(/##(vso)?\[/)
     expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
-  })
+  },
+)
 
-  test('the agents-in-ci job of parley help fails if a workflow run failed, although its agent finished', async () => {
-    const task = 'start ci {"result":"error"}'
-    const steps = agent.steps.map((step) => ({
-      ...step,
-      run: step.run?.replace('Use a tool: list the files', task),
-    }))
-    const variables = await serveEmulator()
-    const ended = await attempt(1, { variables, cache: new Map(), decision: 'allow', steps })
-    expect(ended.codes).toEqual([0, 0, 1, 0])
-    expect(reportOf(ended.job)).toMatchObject({ exit: 0, warnings: { failedWorkflowRuns: 1 } })
-  })
-
-  test('a rerun of the agents-in-ci job of parley help resumes its task after a person answered the tool use', async () => {
-    const variables = await serveEmulator()
-    const cache: JobCache = new Map()
-    expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
-    const person = await createJob(variables).step(
-      'parley events confirm --pending --allow > sent.txt',
-      ofTask,
-    )
-    expect(person, person.log).toMatchObject({ code: 0 })
-    expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0, 0] })
-    expect(await countTasks(variables)).toBe(1)
-  })
+test('the agents-in-ci job of parley help fails if a workflow run failed, although its agent finished (needs bash and jq)', async () => {
+  const task = 'start ci {"result":"error"}'
+  const steps = agent.steps.map((step) => ({
+    ...step,
+    run: step.run?.replace('Use a tool: list the files', task),
+  }))
+  const variables = await serveEmulator()
+  const ended = await attempt(1, { variables, cache: new Map(), decision: 'allow', steps })
+  expect(ended.codes).toEqual([0, 0, 1, 0])
+  expect(reportOf(ended.job)).toMatchObject({ exit: 0, warnings: { failedWorkflowRuns: 1 } })
 })
 
-describe('the job of help agents-in-ci reads an answer as JSON (needs bash and jq)', () => {
-  const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
+test('a rerun of the agents-in-ci job of parley help resumes its task after a person answered the tool use (needs bash and jq)', async () => {
+  const variables = await serveEmulator()
+  const cache: JobCache = new Map()
+  expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
+  const person = await createJob(variables).step('parley events confirm --pending --allow > sent.txt', ofTask)
+  expect(person, person.log).toMatchObject({ code: 0 })
+  expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0, 0] })
+  expect(await countTasks(variables)).toBe(1)
+})
 
-  test('the JSON script of parley help agents-in-ci creates its session once, and checks the answer', async () => {
-    const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
-    const event = (id: string, type: string, fields: object) => ({
-      id,
-      type,
-      processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
-      ...fields,
-    })
-    let made: { initial_events: object[] } | undefined
-    const { job, requests } = await jobWith((socket, request) => {
-      const [head = '', body = ''] = request.split('\r\n\r\n')
-      if (head.startsWith('POST /v1/sessions HTTP')) {
-        made = JSON.parse(body)
-        socket.write(response('{"id":"s1"}'))
-      } else if (head.includes('/stream')) {
-        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
-      } else if (head.includes('/events')) {
-        const events = [
-          event('e1', 'user.message', made?.initial_events[0] ?? {}),
-          event('e2', 'agent.message', { content: [{ type: 'text', text: answer }] }),
-          event('e3', 'session.status_idle', { stop_reason: { type: 'end_turn' } }),
-        ]
-        socket.write(response(JSON.stringify({ data: events, next_page: null })))
-      } else socket.write(response('{"error":"no"}', '404 No'))
-    })
-    job.write('rules.json', rules('allow'))
-    job.write('verdict.json', '{"type":"object","required":["verdict"]}')
-    const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge "this"' }
-    for (let attempt = 1; attempt <= 2; attempt++) {
-      const ended = await job.step(answerScript, { env: own })
-      expect(ended, ended.log).toMatchObject({ code: 0 })
-      expect(JSON.parse(job.read('answer.json'))).toEqual(JSON.parse(answer))
-    }
-    expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(1)
-    expect(made).toEqual({
-      agent: 'a1',
-      environment_id: 'e1',
-      budget: { type: 'limit', max_list_cost: { amount: '250', currency: 'USD' } },
-      initial_events: [{ type: 'user.message', content: [{ type: 'text', text: 'Judge "this"' }] }],
-    })
+const [answerScript = ''] = under('agents-in-ci', 'An answer as JSON')
+
+test('the JSON script of parley help agents-in-ci creates its session once, and checks the answer (needs bash and jq)', async () => {
+  const answer = JSON.stringify({ verdict: 'pass', why: 'so' })
+  const event = (id: string, type: string, fields: object) => ({
+    id,
+    type,
+    processed_at: `2026-01-01T00:00:0${id.slice(1)}Z`,
+    ...fields,
+  })
+  let made: { initial_events: object[] } | undefined
+  const { job, requests } = await jobWith((socket, request) => {
+    const [head = '', body = ''] = request.split('\r\n\r\n')
+    if (head.startsWith('POST /v1/sessions HTTP')) {
+      made = JSON.parse(body)
+      socket.write(response('{"id":"s1"}'))
+    } else if (head.includes('/stream')) {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n')
+    } else if (head.includes('/events')) {
+      const events = [
+        event('e1', 'user.message', made?.initial_events[0] ?? {}),
+        event('e2', 'agent.message', { content: [{ type: 'text', text: answer }] }),
+        event('e3', 'session.status_idle', { stop_reason: { type: 'end_turn' } }),
+      ]
+      socket.write(response(JSON.stringify({ data: events, next_page: null })))
+    } else socket.write(response('{"error":"no"}', '404 No'))
+  })
+  job.write('rules.json', rules('allow'))
+  job.write('verdict.json', '{"type":"object","required":["verdict"]}')
+  const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge "this"' }
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    const ended = await job.step(answerScript, { env: own })
+    expect(ended, ended.log).toMatchObject({ code: 0 })
+    expect(JSON.parse(job.read('answer.json'))).toEqual(JSON.parse(answer))
+  }
+  expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(1)
+  expect(made).toEqual({
+    agent: 'a1',
+    environment_id: 'e1',
+    budget: { type: 'limit', max_list_cost: { amount: '250', currency: 'USD' } },
+    initial_events: [{ type: 'user.message', content: [{ type: 'text', text: 'Judge "this"' }] }],
   })
 })
 
@@ -458,93 +442,87 @@ test('the script of parley help event-types saves files by id and fails on an un
   expect(requests.some((request) => request.includes('evil/content'))).toBe(false)
 })
 
-describe('the scripts of help policy work as printed (needs bash and jq)', () => {
-  const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
-  const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
+const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
+const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
-  test('the replay script of parley help policy checks a policy against a recorded session offline', async () => {
-    const recording = createJob(await serveEmulator())
-    recording.write('rules.json', rules('allow'))
-    const kept = await recording.step(
-      "parley events run --no-stdin 'Use a tool: list the files' -s s1 --policy rules.json > x.txt\n" +
-        'parley events list --no-stdin -s s1 --raw > session.ndjson',
-    )
-    expect(kept, kept.log).toMatchObject({ code: 0 })
-    const job = createJob()
-    job.write('session.ndjson', recording.read('session.ndjson'))
-    job.write('rules.json', rules('allow'))
-    const ended = await job.step(replayScript)
-    expect(ended, ended.log).toMatchObject({ code: 0 })
-    expect(job.read('transcript.txt')).toBe(recording.read('x.txt'))
-    job.write('rules.json', rules('deny'))
-    expect(await job.step(replayScript)).toMatchObject({ code: 14 })
-    const [message = ''] = recording.read('session.ndjson').split('\n')
-    job.write('session.ndjson', message)
-    expect(await job.step(replayScript)).toMatchObject({ code: 1 })
-    job.write('session.ndjson', recording.read('session.ndjson'))
-    const stricter = await job.step(replayScript.replace(/^parley policy check.*\n.*$/m, ''))
-    expect(stricter).toMatchObject({
-      code: 4,
-      log: expect.stringContaining('expected user.tool_confirmation'),
-    })
-  })
-
-  test('the loop of parley help policy lets a program decide about the waiting tool uses', async () => {
-    const job = createJob(await serveEmulator())
-    job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
-    await job.step('chmod +x decide')
-    const env = { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' }
-    const ended = await job.step(loop, { env })
-    expect(ended.code, ended.log).toBe(14)
-    await job.step('parley events list --no-stdin -s s1 --raw > all.txt')
-    expect(job.read('all.txt').match(/"result":"deny"/g)).toHaveLength(1)
-    expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
+test('the replay script of parley help policy checks a policy against a recorded session offline (needs bash and jq)', async () => {
+  const recording = createJob(await serveEmulator())
+  recording.write('rules.json', rules('allow'))
+  const kept = await recording.step(
+    "parley events run --no-stdin 'Use a tool: list the files' -s s1 --policy rules.json > x.txt\n" +
+      'parley events list --no-stdin -s s1 --raw > session.ndjson',
+  )
+  expect(kept, kept.log).toMatchObject({ code: 0 })
+  const job = createJob()
+  job.write('session.ndjson', recording.read('session.ndjson'))
+  job.write('rules.json', rules('allow'))
+  const ended = await job.step(replayScript)
+  expect(ended, ended.log).toMatchObject({ code: 0 })
+  expect(job.read('transcript.txt')).toBe(recording.read('x.txt'))
+  job.write('rules.json', rules('deny'))
+  expect(await job.step(replayScript)).toMatchObject({ code: 14 })
+  const [message = ''] = recording.read('session.ndjson').split('\n')
+  job.write('session.ndjson', message)
+  expect(await job.step(replayScript)).toMatchObject({ code: 1 })
+  job.write('session.ndjson', recording.read('session.ndjson'))
+  const stricter = await job.step(replayScript.replace(/^parley policy check.*\n.*$/m, ''))
+  expect(stricter).toMatchObject({
+    code: 4,
+    log: expect.stringContaining('expected user.tool_confirmation'),
   })
 })
 
-describe('help review shows how to try a script (needs bash and jq)', () => {
-  const [fixedAnswerScript = ''] = under('review', 'Trying a script')
-
-  test('the script in parley help review runs a review script with a fixed answer, without a model', async () => {
-    const job = createJob()
-    job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
-    await job.step('chmod +x review.sh')
-    const ended = await job.step(fixedAnswerScript)
-    expect(ended, ended.log).toMatchObject({ code: 0 })
-    expect(job.read('verdict.txt')).toBe('pass\n')
-  })
+test('the loop of parley help policy lets a program decide about the waiting tool uses (needs bash and jq)', async () => {
+  const job = createJob(await serveEmulator())
+  job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
+  await job.step('chmod +x decide')
+  const env = { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' }
+  const ended = await job.step(loop, { env })
+  expect(ended.code, ended.log).toBe(14)
+  await job.step('parley events list --no-stdin -s s1 --raw > all.txt')
+  expect(job.read('all.txt').match(/"result":"deny"/g)).toHaveLength(1)
+  expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
 })
 
-describe('the job of help github needs no stored secret (needs sh, curl and jq)', () => {
-  const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as {
-    permissions: Record<string, string>
-    env: Record<string, string>
+const [fixedAnswerScript = ''] = under('review', 'Trying a script')
+
+test('the script in parley help review runs a review script with a fixed answer, without a model (needs bash and jq)', async () => {
+  const job = createJob()
+  job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
+  await job.step('chmod +x review.sh')
+  const ended = await job.step(fixedAnswerScript)
+  expect(ended, ended.log).toMatchObject({ code: 0 })
+  expect(job.read('verdict.txt')).toBe('pass\n')
+})
+
+const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as {
+  permissions: Record<string, string>
+  env: Record<string, string>
+}
+
+test('the job of parley help github exchanges its identity token for an access token (needs sh, curl and jq)', async () => {
+  const { job, requests, variables } = await jobWith((socket, request) => {
+    const [, path = ''] = /^\w+ (\S+)/.exec(request) ?? []
+    if (path.startsWith('/oidc')) socket.write(response('{"value":"proof-of-the-job"}'))
+    else if (path === '/token') socket.write(response('{"access_token":"token-of-the-gateway"}'))
+    else socket.write(response(message('Hi')))
+  })
+  const url = variables.PARLEY_BASE_URL ?? ''
+  const at = (text = '') => text.replaceAll('https://gateway.example', url)
+  const given = {
+    PARLEY_BASE_URL: at(env.PARLEY_BASE_URL),
+    PARLEY_ACCESS_TOKEN: '',
+    PARLEY_ACCESS_TOKEN_COMMAND: at(env.PARLEY_ACCESS_TOKEN_COMMAND),
+    ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/oidc?api-version=2`,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'token-of-the-runner',
   }
-
-  test('the job of parley help github exchanges its identity token for an access token', async () => {
-    const { job, requests, variables } = await jobWith((socket, request) => {
-      const [, path = ''] = /^\w+ (\S+)/.exec(request) ?? []
-      if (path.startsWith('/oidc')) socket.write(response('{"value":"proof-of-the-job"}'))
-      else if (path === '/token') socket.write(response('{"access_token":"token-of-the-gateway"}'))
-      else socket.write(response(message('Hi')))
-    })
-    const url = variables.PARLEY_BASE_URL ?? ''
-    const at = (text = '') => text.replaceAll('https://gateway.example', url)
-    const given = {
-      PARLEY_BASE_URL: at(env.PARLEY_BASE_URL),
-      PARLEY_ACCESS_TOKEN: '',
-      PARLEY_ACCESS_TOKEN_COMMAND: at(env.PARLEY_ACCESS_TOKEN_COMMAND),
-      ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/oidc?api-version=2`,
-      ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'token-of-the-runner',
-    }
-    const { code, log } = await job.step("parley chat --no-stdin 'Say hello' > answer.txt", { env: given })
-    expect({ code, log }).toEqual({ code: 0, log: '' })
-    expect(job.read('answer.txt')).toBe('Hi\n')
-    expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' })
-    const [oidc = '', token = '', chat = ''] = requests
-    expect(oidc).toMatch(/^GET \/oidc\?api-version=2&audience=gateway /)
-    expect(oidc).toMatch(/^authorization: Bearer token-of-the-runner\r$/im)
-    expect(JSON.parse(token.split('\r\n\r\n')[1] ?? '')).toEqual({ subject_token: 'proof-of-the-job' })
-    expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
-  })
+  const { code, log } = await job.step("parley chat --no-stdin 'Say hello' > answer.txt", { env: given })
+  expect({ code, log }).toEqual({ code: 0, log: '' })
+  expect(job.read('answer.txt')).toBe('Hi\n')
+  expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' })
+  const [oidc = '', token = '', chat = ''] = requests
+  expect(oidc).toMatch(/^GET \/oidc\?api-version=2&audience=gateway /)
+  expect(oidc).toMatch(/^authorization: Bearer token-of-the-runner\r$/im)
+  expect(JSON.parse(token.split('\r\n\r\n')[1] ?? '')).toEqual({ subject_token: 'proof-of-the-job' })
+  expect(chat).toMatch(/^authorization: Bearer token-of-the-gateway\r$/im)
 })

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute } from '../harness/process.ts'
 import { configFolder, credentials, message, rejected, run, temporaryFolder } from '../harness/run.ts'
@@ -67,164 +67,158 @@ test('C02: config set changes the mode of a profile file from 0644 to 0600 (need
   expect(modeOf(path)).toBe('600')
 })
 
-describe('content of the profile file', () => {
-  test.each([
-    ['cut off', `{"profiles":{"default":{"accessToken":"${token}`, 'line 1, column'],
-    ['JSON with a bare word', `{\n "profiles": {"default": {"accessToken": ${token}}}}`, 'line 2, column'],
-    ['empty', '', 'not valid JSON: it is empty'],
-    ['null', 'null', 'must be an object'],
-    [
-      'JSON with a string as a profile',
-      `{"profiles":{"default":"${token}"}}`,
-      'profiles.default: must be an object',
-    ],
-  ])(
-    'C04: parley exits with 3 and names the error in the profile file, but prints none of its content: %s',
-    async (_, text, expectedText) => {
-      const { cwd, path, world } = createProfileHome()
-      writeFileSync(path, Buffer.from(text, 'latin1'))
-      for (const argv of [
-        ...readers,
-        ['chat', 'x'],
-        ['config', 'set', 'timeout', '5'],
-        ['config', 'use', 'default'],
-      ]) {
-        const ended = await run(argv, world)
-        expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-        expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
-        expect(ended.err).toContain(`${path}: `)
-        expect(ended.err).toContain(expectedText)
-        expect(ended.err).toContain("; correct the file, or move it away and run 'parley config init'")
-        expect(ended.err).not.toContain('canary')
-      }
-      expect(readFileSync(path, 'latin1')).toBe(text)
-      expect(existsSync(join(cwd, configFolder, 'config.json.parley-lock'))).toBe(false)
-    },
-  )
-
-  test('C15: config set keeps unknown keys at every level, and accepts a byte order mark', async () => {
-    const odd = {
-      future: { a: [1, null] },
-      current: 'work',
-      profiles: { work: { newSetting: { b: 1 }, timeout: 3 }, 'with.dot': { retries: 1 } },
+test.each([
+  ['cut off', `{"profiles":{"default":{"accessToken":"${token}`, 'line 1, column'],
+  ['JSON with a bare word', `{\n "profiles": {"default": {"accessToken": ${token}}}}`, 'line 2, column'],
+  ['empty', '', 'not valid JSON: it is empty'],
+  ['null', 'null', 'must be an object'],
+  [
+    'JSON with a string as a profile',
+    `{"profiles":{"default":"${token}"}}`,
+    'profiles.default: must be an object',
+  ],
+])(
+  'C04: parley exits with 3 and names the error in the profile file, but prints none of its content: %s',
+  async (_, text, expectedText) => {
+    const { cwd, path, world } = createProfileHome()
+    writeFileSync(path, Buffer.from(text, 'latin1'))
+    for (const argv of [
+      ...readers,
+      ['chat', 'x'],
+      ['config', 'set', 'timeout', '5'],
+      ['config', 'use', 'default'],
+    ]) {
+      const ended = await run(argv, world)
+      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+      expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
+      expect(ended.err).toContain(`${path}: `)
+      expect(ended.err).toContain(expectedText)
+      expect(ended.err).toContain("; correct the file, or move it away and run 'parley config init'")
+      expect(ended.err).not.toContain('canary')
     }
-    const { text, world } = createProfileHome(`\ufeff${JSON.stringify(odd)}`)
-    expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
-    expect(JSON.parse(text())).toEqual({
-      ...odd,
-      version: 1,
-      profiles: { ...odd.profiles, work: { newSetting: { b: 1 }, timeout: 5 } },
-    })
-  })
+    expect(readFileSync(path, 'latin1')).toBe(text)
+    expect(existsSync(join(cwd, configFolder, 'config.json.parley-lock'))).toBe(false)
+  },
+)
 
-  test.each([
-    ['"quoted\'`$(x)\\', '"quoted\'`$(x)\\'],
-    ['  spaces \n', 'spaces'],
-  ])('C19: config set saves a secret exactly, without surrounding blanks: %j', async (given, kept) => {
-    const { text, world } = createProfileHome({})
-    expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(0)
-    expect(JSON.parse(text()).profiles.default.accessToken).toBe(kept)
-    expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${kept}\n`)
+test('C15: config set keeps unknown keys at every level, and accepts a byte order mark', async () => {
+  const odd = {
+    future: { a: [1, null] },
+    current: 'work',
+    profiles: { work: { newSetting: { b: 1 }, timeout: 3 }, 'with.dot': { retries: 1 } },
+  }
+  const { text, world } = createProfileHome(`\ufeff${JSON.stringify(odd)}`)
+  expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
+  expect(JSON.parse(text())).toEqual({
+    ...odd,
+    version: 1,
+    profiles: { ...odd.profiles, work: { newSetting: { b: 1 }, timeout: 5 } },
   })
-
-  test.each(['', ' \n', 'two words', '\0'])(
-    'C19: config set exits with 2 for a secret that cannot be a header value: %j',
-    async (given) => {
-      const { text, world } = createProfileHome({})
-      expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
-      expect(text()).toBe('{}')
-    },
-  )
 })
 
-describe('location of the profile file', () => {
-  test.each([
-    ['unset', undefined],
-    ['missing', '/nonexistent'],
-  ])(
-    'C10: chat takes all settings from the environment if HOME is %s (needs another user)',
-    async (_, HOME) => {
-      const server = await serve((socket) => socket.end(response(message('Hi'))))
-      const cwd = temporaryFolder()
-      const world = { cwd, env: { HOME, ...envFor(server) }, isNobody: true }
-      chmodSync(cwd, 0o777)
-      expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({
-        code: 0,
-        out: 'Hi\n',
-        err: '',
-      })
-      const written = await execute(['config', 'set', 'timeout', '5'], world)
-      expect(written).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
-      expect(readdirSync(cwd)).toEqual([])
-      await server.close()
-    },
+test.each([
+  ['"quoted\'`$(x)\\', '"quoted\'`$(x)\\'],
+  ['  spaces \n', 'spaces'],
+])('C19: config set saves a secret exactly, without surrounding blanks: %j', async (given, kept) => {
+  const { text, world } = createProfileHome({})
+  expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(0)
+  expect(JSON.parse(text()).profiles.default.accessToken).toBe(kept)
+  expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${kept}\n`)
+})
+
+test.each(['', ' \n', 'two words', '\0'])(
+  'C19: config set exits with 2 for a secret that cannot be a header value: %j',
+  async (given) => {
+    const { text, world } = createProfileHome({})
+    expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
+    expect(text()).toBe('{}')
+  },
+)
+
+test.each([
+  ['unset', undefined],
+  ['missing', '/nonexistent'],
+])(
+  'C10: chat takes all settings from the environment if HOME is %s (needs another user)',
+  async (_, HOME) => {
+    const server = await serve((socket) => socket.end(response(message('Hi'))))
+    const cwd = temporaryFolder()
+    const world = { cwd, env: { HOME, ...envFor(server) }, isNobody: true }
+    chmodSync(cwd, 0o777)
+    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({
+      code: 0,
+      out: 'Hi\n',
+      err: '',
+    })
+    const written = await execute(['config', 'set', 'timeout', '5'], world)
+    expect(written).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
+    expect(readdirSync(cwd)).toEqual([])
+    await server.close()
+  },
+)
+
+test('C11: parley prefers PARLEY_CONFIG_DIR to XDG_CONFIG_HOME, and ignores a relative XDG_CONFIG_HOME', async () => {
+  const cwd = temporaryFolder()
+  const pathWith = async (env: Record<string, string>) =>
+    (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
+  expect(await pathWith({ XDG_CONFIG_HOME: 'relative' })).toBe(`${join(cwd, '.config/parley/config.json')}\n`)
+  const xdg = join(cwd, 'xdg')
+  expect(await pathWith({ XDG_CONFIG_HOME: xdg })).toBe(`${join(xdg, 'parley/config.json')}\n`)
+  const own = await pathWith({ XDG_CONFIG_HOME: xdg, PARLEY_CONFIG_DIR: 'own' })
+  expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
+})
+
+test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
+  const { cwd, path, text, world } = createProfileHome(profileFileContent, 0o640)
+  const target = join(cwd, 'target.json')
+  renameSync(path, target)
+  symlinkSync(target, path)
+  const before = text()
+  const read = await run(['config', 'get', 'baseUrl'], world)
+  expect(read).toMatchObject({ code: 0, out: 'https://a.test\n' })
+  expect(read.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
+  expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject(
+    rejected(3, `${path}: it is a symbolic link`),
   )
+  expect(text()).toBe(before)
+  expect(modeOf(target)).toBe('640')
+  expect(lstatSync(path).isSymbolicLink()).toBe(true)
+})
 
-  test('C11: parley prefers PARLEY_CONFIG_DIR to XDG_CONFIG_HOME, and ignores a relative XDG_CONFIG_HOME', async () => {
-    const cwd = temporaryFolder()
-    const pathWith = async (env: Record<string, string>) =>
-      (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
-    expect(await pathWith({ XDG_CONFIG_HOME: 'relative' })).toBe(
-      `${join(cwd, '.config/parley/config.json')}\n`,
-    )
-    const xdg = join(cwd, 'xdg')
-    expect(await pathWith({ XDG_CONFIG_HOME: xdg })).toBe(`${join(xdg, 'parley/config.json')}\n`)
-    const own = await pathWith({ XDG_CONFIG_HOME: xdg, PARLEY_CONFIG_DIR: 'own' })
-    expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
-  })
+test.each([
+  ['a folder', (path: string) => mkdirSync(path, { recursive: true }), 'it is a folder'],
+  [
+    'a pipe (needs FIFOs)',
+    (path: string) => {
+      mkdirSync(join(path, '..'), { recursive: true })
+      spawnSync('mkfifo', [path])
+    },
+    'not a regular file',
+  ],
+])('C13: parley exits with 3 if config.json is not a regular file: %s', async (_, make, expectedText) => {
+  const cwd = temporaryFolder()
+  mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
+  const path = join(cwd, configFolder, 'config.json')
+  make(path)
+  for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
+    const ended = await run(argv, { cwd, env: noSettings })
+    expect(ended).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
+    if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
+  }
+})
 
-  test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
-    const { cwd, path, text, world } = createProfileHome(profileFileContent, 0o640)
-    const target = join(cwd, 'target.json')
-    renameSync(path, target)
-    symlinkSync(target, path)
-    const before = text()
-    const read = await run(['config', 'get', 'baseUrl'], world)
-    expect(read).toMatchObject({ code: 0, out: 'https://a.test\n' })
-    expect(read.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
-    expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject(
-      rejected(3, `${path}: it is a symbolic link`),
-    )
-    expect(text()).toBe(before)
-    expect(modeOf(target)).toBe('640')
-    expect(lstatSync(path).isSymbolicLink()).toBe(true)
-  })
-
-  test.each([
-    ['a folder', (path: string) => mkdirSync(path, { recursive: true }), 'it is a folder'],
-    [
-      'a pipe (needs FIFOs)',
-      (path: string) => {
-        mkdirSync(join(path, '..'), { recursive: true })
-        spawnSync('mkfifo', [path])
-      },
-      'not a regular file',
-    ],
-  ])('C13: parley exits with 3 if config.json is not a regular file: %s', async (_, make, expectedText) => {
-    const cwd = temporaryFolder()
-    mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
-    const path = join(cwd, configFolder, 'config.json')
-    make(path)
-    for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
-      const ended = await run(argv, { cwd, env: noSettings })
-      expect(ended).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
-      if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
-    }
-  })
-
-  test('C17: commands that need the profile file of another user exit with 3 (needs root)', async () => {
-    const { path, text, world } = createProfileHome()
-    chownSync(path, 12345, 12345)
-    const before = text()
-    for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named]) {
-      expect(await run(argv, world)).toMatchObject(rejected(3, 'belongs to another user (uid 12345)'))
-    }
-    const env = { ...world.env, ...credentials }
-    const ended = await run(['chat', 'x'], { ...world, env })
-    expect(ended).toMatchObject({ code: 0, requests: [{ url: expect.stringContaining('gateway.test') }] })
-    expect(ended.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${fallbackNote}\n`)
-    expect(text()).toBe(before)
-  })
+test('C17: commands that need the profile file of another user exit with 3 (needs root)', async () => {
+  const { path, text, world } = createProfileHome()
+  chownSync(path, 12345, 12345)
+  const before = text()
+  for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named]) {
+    expect(await run(argv, world)).toMatchObject(rejected(3, 'belongs to another user (uid 12345)'))
+  }
+  const env = { ...world.env, ...credentials }
+  const ended = await run(['chat', 'x'], { ...world, env })
+  expect(ended).toMatchObject({ code: 0, requests: [{ url: expect.stringContaining('gateway.test') }] })
+  expect(ended.err).toBe(`parley: ${path}: it belongs to another user (uid 12345); ${fallbackNote}\n`)
+  expect(text()).toBe(before)
 })
 
 test('only commands that need the profile file exit with 3 if HOME is not a folder (needs POSIX files)', async () => {

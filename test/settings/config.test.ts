@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { answering, message, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 /** Creates an environment without credentials, and an isolated profile file. */
@@ -71,208 +71,201 @@ test('events send sends an undocumented beta that config set --no-validate saved
   expect(requests[0]?.headers).toMatchObject({ 'vendor-beta': sent })
 })
 
-describe('config set stores a value, config get prints it, and config unset removes it', () => {
-  test('config set, get and unset change one value', async () => {
-    const { env, file } = world()
-    const set = ['config', 'set', 'baseUrl', 'https://a.test']
-    expect(await run(set, { env })).toMatchObject({ code: 0, out: '', err: '' })
-    expect(file().profiles).toEqual({ default: { baseUrl: 'https://a.test' } })
-    expect((await run(['config', 'get', 'baseUrl'], { env })).out).toBe('https://a.test\n')
-    await run(['config', 'unset', 'baseUrl'], { env })
-    expect(file().profiles).toEqual({ default: {} })
-    expect((await run(['config', 'get', 'base-url'], { env })).err).toContain('(did you mean baseUrl?)')
-  })
-
-  test('config exits with 2 for an unknown setting and names the help topic that lists the settings', async () => {
-    for (const command of ['set', 'get', 'unset']) {
-      const ended = await run(
-        ['config', command, 'zzzzzzzzzzzz', ...(command === 'set' ? ['x'] : [])],
-        world(),
-      )
-      expect(ended).toMatchObject({ code: 2, out: '' })
-      expect(ended.err).toContain("'parley help settings' lists them")
-    }
-  })
-
-  test.each([
-    ['baseUrl', 'ftp://a', 'https://'],
-    ['baseUrl', 'https://a?b=c', 'query'],
-    ['timeout', 'soon', 'a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds'],
-    ['retries', '1.5', 'whole number'],
-    ['stream', 'maybe', 'true or false (or yes, no, on, off, 1, 0)'],
-    ['streamVia', 'tube', 'query or path or body'],
-    ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
-    ['family', 'a/b', 'letters'],
-    ['chatModel', '', 'must not be empty'],
-  ])('config set rejects %s %j without saving it', async (key, value, expectedText) => {
-    const { env } = world({ profiles: {} })
-    expect(await run(['config', 'set', key, value], { env })).toMatchObject(rejected(2, expectedText))
-  })
-
-  test.each([
-    ['timeout', '2.5', 2.5, '2.5'],
-    ['timeout', '1.5m', 90, '90'],
-    ['stream', 'YES', true, 'true'],
-    ['stream', 'No', false, 'false'],
-    [
-      'betas',
-      'skills-2025-10-02, compact-2026-09-04',
-      ['skills-2025-10-02', 'compact-2026-09-04'],
-      'skills-2025-10-02,compact-2026-09-04',
-    ],
-  ])(
-    'P50: config set %s %s saves a JSON value, and config get prints it as text',
-    async (key, value, saved, shown) => {
-      const { env, file } = world()
-      expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
-      expect(file()).toEqual({ version: 1, profiles: { default: { [key]: saved } } })
-      expect((await run(['config', 'get', key], { env })).out).toBe(`${shown}\n`)
-    },
-  )
-
-  test('C25: config set accessTokenCommand removes accessToken, and config set accessToken removes accessTokenCommand, each with a note', async () => {
-    const { env, file } = world({ profiles: { default: work } })
-    const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
-    expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
-    expect((await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })).err).toBe('')
-    expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessTokenCommand: 'pass show x' })
-    const second = await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
-    expect(second.err).toBe('parley: accessTokenCommand was removed: accessToken replaces it\n')
-    expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
-  })
-
-  test('config set without a value prompts on a terminal, but only for secrets', async () => {
-    const { env, file } = world()
-    expect(await run(['config', 'set', 'baseUrl'], { env })).toMatchObject({ code: 2 })
-    const ended = await run(['config', 'set', 'apiKey'], { env, typed: 'key-1234\n' })
-    expect(ended).toMatchObject({ code: 0, out: '', err: 'apiKey (not shown): \n' })
-    expect(file().profiles.default.apiKey).toBe('key-1234')
-    expect((await run(['config', 'set', 'apiKey'], { env, typed: '' })).code).toBe(2)
-  })
+test('config set, get and unset change one value', async () => {
+  const { env, file } = world()
+  const set = ['config', 'set', 'baseUrl', 'https://a.test']
+  expect(await run(set, { env })).toMatchObject({ code: 0, out: '', err: '' })
+  expect(file().profiles).toEqual({ default: { baseUrl: 'https://a.test' } })
+  expect((await run(['config', 'get', 'baseUrl'], { env })).out).toBe('https://a.test\n')
+  await run(['config', 'unset', 'baseUrl'], { env })
+  expect(file().profiles).toEqual({ default: {} })
+  expect((await run(['config', 'get', 'base-url'], { env })).err).toContain('(did you mean baseUrl?)')
 })
 
-describe('config manages several profiles', () => {
-  test.each([
-    ['--profile', ['--profile', 'tpyo'], {}],
-    ['PARLEY_PROFILE', [], { PARLEY_PROFILE: 'tpyo' }],
-  ])(
-    'config set reports that the profile of %s is new, because its name may be misspelled',
-    async (source, flags, variables) => {
-      const { also, file } = world({ profiles: { work } })
-      const set = (value: string) => run(['config', 'set', ...flags, 'timeout', value], also(variables))
-      expect(await set('3')).toMatchObject({
-        code: 0,
-        out: '',
-        err: `parley: the profile 'tpyo', chosen by ${source}, is new\n`,
-      })
-      expect(file().profiles).toEqual({ work, tpyo: { timeout: 3 } })
-      expect(await set('4')).toMatchObject({ code: 0, err: '' })
-    },
-  )
+test('config exits with 2 for an unknown setting and names the help topic that lists the settings', async () => {
+  for (const command of ['set', 'get', 'unset']) {
+    const ended = await run(['config', command, 'zzzzzzzzzzzz', ...(command === 'set' ? ['x'] : [])], world())
+    expect(ended).toMatchObject({ code: 2, out: '' })
+    expect(ended.err).toContain("'parley help settings' lists them")
+  }
+})
 
-  test('config set does not report the profile default as new', async () => {
-    const { also } = world({ profiles: { work } })
-    const set = ['config', 'set', 'timeout', '3']
-    expect(await run(set, also({ PARLEY_PROFILE: 'default' }))).toMatchObject({ code: 0, err: '' })
-  })
+test.each([
+  ['baseUrl', 'ftp://a', 'https://'],
+  ['baseUrl', 'https://a?b=c', 'query'],
+  ['timeout', 'soon', 'a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds'],
+  ['retries', '1.5', 'whole number'],
+  ['stream', 'maybe', 'true or false (or yes, no, on, off, 1, 0)'],
+  ['streamVia', 'tube', 'query or path or body'],
+  ['betas', 'skills-2025-10-03', 'did you mean skills-2025-10-02?'],
+  ['family', 'a/b', 'letters'],
+  ['chatModel', '', 'must not be empty'],
+])('config set rejects %s %j without saving it', async (key, value, expectedText) => {
+  const { env } = world({ profiles: {} })
+  expect(await run(['config', 'set', key, value], { env })).toMatchObject(rejected(2, expectedText))
+})
 
-  test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
-    const { env, file, also } = world()
-    await run(['config', 'set', 'chatModel', 'a'], { env })
-    await run(['config', 'set', 'chatModel', 'b'], also({ PARLEY_PROFILE: 'two' }))
-    await run(['config', 'set', '--profile', 'three', 'chatModel', 'c'], also({ PARLEY_PROFILE: 'two' }))
-    await run(['config', 'use', 'three'], { env })
-    await run(['config', 'set', 'retries', '5'], { env })
-    expect(file()).toEqual({
-      version: 1,
-      current: 'three',
-      profiles: {
-        default: { chatModel: 'a' },
-        two: { chatModel: 'b' },
-        three: { chatModel: 'c', retries: 5 },
-      },
+test.each([
+  ['timeout', '2.5', 2.5, '2.5'],
+  ['timeout', '1.5m', 90, '90'],
+  ['stream', 'YES', true, 'true'],
+  ['stream', 'No', false, 'false'],
+  [
+    'betas',
+    'skills-2025-10-02, compact-2026-09-04',
+    ['skills-2025-10-02', 'compact-2026-09-04'],
+    'skills-2025-10-02,compact-2026-09-04',
+  ],
+])(
+  'P50: config set %s %s saves a JSON value, and config get prints it as text',
+  async (key, value, saved, shown) => {
+    const { env, file } = world()
+    expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
+    expect(file()).toEqual({ version: 1, profiles: { default: { [key]: saved } } })
+    expect((await run(['config', 'get', key], { env })).out).toBe(`${shown}\n`)
+  },
+)
+
+test('C25: config set accessTokenCommand removes accessToken, and config set accessToken removes accessTokenCommand, each with a note', async () => {
+  const { env, file } = world({ profiles: { default: work } })
+  const first = await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })
+  expect(first.err).toBe('parley: accessToken was removed: accessTokenCommand replaces it\n')
+  expect((await run(['config', 'set', 'accessTokenCommand', 'pass show x'], { env })).err).toBe('')
+  expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessTokenCommand: 'pass show x' })
+  const second = await run(['config', 'set', 'accessToken'], { env, stdin: 'other-token\n' })
+  expect(second.err).toBe('parley: accessTokenCommand was removed: accessToken replaces it\n')
+  expect(file().profiles.default).toEqual({ baseUrl: work.baseUrl, accessToken: 'other-token' })
+})
+
+test('config set without a value prompts on a terminal, but only for secrets', async () => {
+  const { env, file } = world()
+  expect(await run(['config', 'set', 'baseUrl'], { env })).toMatchObject({ code: 2 })
+  const ended = await run(['config', 'set', 'apiKey'], { env, typed: 'key-1234\n' })
+  expect(ended).toMatchObject({ code: 0, out: '', err: 'apiKey (not shown): \n' })
+  expect(file().profiles.default.apiKey).toBe('key-1234')
+  expect((await run(['config', 'set', 'apiKey'], { env, typed: '' })).code).toBe(2)
+})
+
+test.each([
+  ['--profile', ['--profile', 'tpyo'], {}],
+  ['PARLEY_PROFILE', [], { PARLEY_PROFILE: 'tpyo' }],
+])(
+  'config set reports that the profile of %s is new, because its name may be misspelled',
+  async (source, flags, variables) => {
+    const { also, file } = world({ profiles: { work } })
+    const set = (value: string) => run(['config', 'set', ...flags, 'timeout', value], also(variables))
+    expect(await set('3')).toMatchObject({
+      code: 0,
+      out: '',
+      err: `parley: the profile 'tpyo', chosen by ${source}, is new\n`,
     })
-    expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
-    const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
-    expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
-    expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
-      'PARLEY_PROFILE (three) overrides the current profile',
-    )
-  })
+    expect(file().profiles).toEqual({ work, tpyo: { timeout: 3 } })
+    expect(await set('4')).toMatchObject({ code: 0, err: '' })
+  },
+)
 
-  test('config delete prompts on a terminal and deletes only after yes', async () => {
-    const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
-    for (const typed of ['\n', 'n\n', '']) {
-      const saved = await run(['config', 'delete', 'work'], { env, typed })
-      expect(saved.code).toBe(0)
-      expect(saved.err).toContain("Delete the profile 'work' and its secrets? [y/N] ")
-      expect(saved.err).toContain('parley: nothing was deleted\n')
-    }
-    expect(file().profiles).toHaveProperty('work')
-    expect((await run(['config', 'delete', 'work'], { env, typed: 'y\n' })).code).toBe(0)
-    expect(file().profiles).toEqual({ default: {} })
-  })
+test('config set does not report the profile default as new', async () => {
+  const { also } = world({ profiles: { work } })
+  const set = ['config', 'set', 'timeout', '3']
+  expect(await run(set, also({ PARLEY_PROFILE: 'default' }))).toMatchObject({ code: 0, err: '' })
+})
 
-  test.each([
-    ['work', { work }, 'work', true],
-    ['default', { default: work }, undefined, true],
-    ['other', { other: {}, work }, 'work', false],
-    ['work', { work }, undefined, false],
-  ])(
-    'config delete %s reports the new current profile if the deletion changes it: profiles %j, current %s',
-    async (name, profiles, current, isChanged) => {
-      const { env } = world({ current, profiles })
-      const { err } = await run(['config', 'delete', name, '--yes'], { env })
-      const note = "parley: the current profile is now 'default': 'parley config use NAME' selects another\n"
-      expect(err).toBe(isChanged ? note : '')
-      expect((await run(['config', 'list', '--effective'], { env })).out).toContain(
-        `profile\t${isChanged ? 'default' : (current ?? 'default')}\t`,
-      )
+test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
+  const { env, file, also } = world()
+  await run(['config', 'set', 'chatModel', 'a'], { env })
+  await run(['config', 'set', 'chatModel', 'b'], also({ PARLEY_PROFILE: 'two' }))
+  await run(['config', 'set', '--profile', 'three', 'chatModel', 'c'], also({ PARLEY_PROFILE: 'two' }))
+  await run(['config', 'use', 'three'], { env })
+  await run(['config', 'set', 'retries', '5'], { env })
+  expect(file()).toEqual({
+    version: 1,
+    current: 'three',
+    profiles: {
+      default: { chatModel: 'a' },
+      two: { chatModel: 'b' },
+      three: { chatModel: 'c', retries: 5 },
     },
+  })
+  expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
+  const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })
+  expect(marked.out).toBe('  default\n  two\n* three\n  demo\n')
+  expect((await run(['config', 'use', 'two'], also({ PARLEY_PROFILE: 'three' }))).err).toContain(
+    'PARLEY_PROFILE (three) overrides the current profile',
   )
+})
 
-  test('config delete without a terminal needs --yes', async () => {
-    const { env, file } = world({ profiles: { work } })
-    const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
-    expect(refused.code).toBe(2)
-    expect(refused.err).toBe(
-      "parley: config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete 'work'\n",
+test('config delete prompts on a terminal and deletes only after yes', async () => {
+  const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
+  for (const typed of ['\n', 'n\n', '']) {
+    const saved = await run(['config', 'delete', 'work'], { env, typed })
+    expect(saved.code).toBe(0)
+    expect(saved.err).toContain("Delete the profile 'work' and its secrets? [y/N] ")
+    expect(saved.err).toContain('parley: nothing was deleted\n')
+  }
+  expect(file().profiles).toHaveProperty('work')
+  expect((await run(['config', 'delete', 'work'], { env, typed: 'y\n' })).code).toBe(0)
+  expect(file().profiles).toEqual({ default: {} })
+})
+
+test.each([
+  ['work', { work }, 'work', true],
+  ['default', { default: work }, undefined, true],
+  ['other', { other: {}, work }, 'work', false],
+  ['work', { work }, undefined, false],
+])(
+  'config delete %s reports the new current profile if the deletion changes it: profiles %j, current %s',
+  async (name, profiles, current, isChanged) => {
+    const { env } = world({ current, profiles })
+    const { err } = await run(['config', 'delete', name, '--yes'], { env })
+    const note = "parley: the current profile is now 'default': 'parley config use NAME' selects another\n"
+    expect(err).toBe(isChanged ? note : '')
+    expect((await run(['config', 'list', '--effective'], { env })).out).toContain(
+      `profile\t${isChanged ? 'default' : (current ?? 'default')}\t`,
     )
-    expect(file().profiles).toEqual({ work })
-    expect((await run(['config', 'delete', 'work', '--yes'], { env, stdin: '' })).code).toBe(0)
-    expect(file().profiles).toEqual({})
-  })
+  },
+)
 
-  test('parley exits with 3 and suggests the nearest profile for an unknown name', async () => {
-    const { env } = world({ profiles: { work } })
-    for (const argv of [
-      ['config', 'use', 'wrok'],
-      ['config', 'delete', 'wrok'],
-      ['config', 'list', '--profile', 'wrok'],
-      ['chat', 'x', '--profile', 'wrok'],
-    ]) {
-      expect(await run(argv, { env })).toMatchObject(rejected(3, 'did you mean work?'))
-    }
-  })
+test('config delete without a terminal needs --yes', async () => {
+  const { env, file } = world({ profiles: { work } })
+  const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
+  expect(refused.code).toBe(2)
+  expect(refused.err).toBe(
+    "parley: config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete 'work'\n",
+  )
+  expect(file().profiles).toEqual({ work })
+  expect((await run(['config', 'delete', 'work', '--yes'], { env, stdin: '' })).code).toBe(0)
+  expect(file().profiles).toEqual({})
+})
 
-  test.each([
-    ['use demo', 'the profile demo is built in and cannot be changed, deleted or made current;'],
-    ['delete demo --yes', 'the profile demo is built in'],
-    ['set --profile demo timeout 1', 'the profile demo is built in'],
-    ['set --profile a/b timeout 1', 'a profile name has at most 64 letters, digits and'],
-  ])('C23: config %s exits with 2 and changes nothing', async (words, expectedText) => {
-    const { env, path } = world({ profiles: {} })
-    const before = readFileSync(path, 'utf8')
-    expect(await run(['config', ...words.split(' ')], { env })).toMatchObject(rejected(2, expectedText))
-    expect(readFileSync(path, 'utf8')).toBe(before)
-  })
+test('parley exits with 3 and suggests the nearest profile for an unknown name', async () => {
+  const { env } = world({ profiles: { work } })
+  for (const argv of [
+    ['config', 'use', 'wrok'],
+    ['config', 'delete', 'wrok'],
+    ['config', 'list', '--profile', 'wrok'],
+    ['chat', 'x', '--profile', 'wrok'],
+  ]) {
+    expect(await run(argv, { env })).toMatchObject(rejected(3, 'did you mean work?'))
+  }
+})
 
-  test('config path prints the path of the file to which --profile NAME config set writes', async () => {
-    const { env, path, file } = world()
-    expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
-    await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
-    expect(file().profiles).toEqual({ x: { timeout: 1 } })
-  })
+test.each([
+  ['use demo', 'the profile demo is built in and cannot be changed, deleted or made current;'],
+  ['delete demo --yes', 'the profile demo is built in'],
+  ['set --profile demo timeout 1', 'the profile demo is built in'],
+  ['set --profile a/b timeout 1', 'a profile name has at most 64 letters, digits and'],
+])('C23: config %s exits with 2 and changes nothing', async (words, expectedText) => {
+  const { env, path } = world({ profiles: {} })
+  const before = readFileSync(path, 'utf8')
+  expect(await run(['config', ...words.split(' ')], { env })).toMatchObject(rejected(2, expectedText))
+  expect(readFileSync(path, 'utf8')).toBe(before)
+})
+
+test('config path prints the path of the file to which --profile NAME config set writes', async () => {
+  const { env, path, file } = world()
+  expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
+  await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
+  expect(file().profiles).toEqual({ x: { timeout: 1 } })
 })
 
 const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
@@ -297,88 +290,86 @@ test('config list --effective shows the last characters of the token, and the so
   expect(demo.out).toMatch(/^profile\tdemo\t--profile\tbuilt in$/m)
 })
 
-describe('config init prompts for settings and saves them', () => {
-  test('config init prompts for addresses, credentials and models, keeps a value on Enter, and sends nothing', async () => {
-    const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
-    const typed = [
-      '', // baseUrl
-      'canary token\r', // accessToken: rejected, then prompted again
-      'canary-token-1\r',
-      'beta', // family
-      'm-1', // chatModel
-      '', // imageModel
-      'nonsense', // agentsUrl: rejected, then prompted again
-      'https://agents.test/',
-      '\r', // apiKey
-      'pass show key', // apiKeyCommand
-      '', // agentsAuth
-      '', // vendor
-      'ws_1', // workspaceId
-    ]
-    const ended = await run(['config', 'init'], {
-      env,
-      typed: typed.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join(''),
-    })
-    expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
-    expect(file().profiles.default).toEqual({
-      baseUrl: 'https://old.test',
-      extra: 1,
-      accessToken: 'canary-token-1',
-      family: 'beta',
-      chatModel: 'm-1',
-      agentsUrl: 'https://agents.test/',
-      apiKeyCommand: 'pass show key',
-      workspaceId: 'ws_1',
-    })
-    expect(ended.err).toContain('  baseUrl [https://old.test]: ')
-    expect(ended.err).toContain('  accessToken must be one word of ASCII: ')
-    expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
-    expect(ended.err).not.toContain('canary')
+test('config init prompts for addresses, credentials and models, keeps a value on Enter, and sends nothing', async () => {
+  const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
+  const typed = [
+    '', // baseUrl
+    'canary token\r', // accessToken: rejected, then prompted again
+    'canary-token-1\r',
+    'beta', // family
+    'm-1', // chatModel
+    '', // imageModel
+    'nonsense', // agentsUrl: rejected, then prompted again
+    'https://agents.test/',
+    '\r', // apiKey
+    'pass show key', // apiKeyCommand
+    '', // agentsAuth
+    '', // vendor
+    'ws_1', // workspaceId
+  ]
+  const ended = await run(['config', 'init'], {
+    env,
+    typed: typed.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join(''),
   })
+  expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
+  expect(file().profiles.default).toEqual({
+    baseUrl: 'https://old.test',
+    extra: 1,
+    accessToken: 'canary-token-1',
+    family: 'beta',
+    chatModel: 'm-1',
+    agentsUrl: 'https://agents.test/',
+    apiKeyCommand: 'pass show key',
+    workspaceId: 'ws_1',
+  })
+  expect(ended.err).toContain('  baseUrl [https://old.test]: ')
+  expect(ended.err).toContain('  accessToken must be one word of ASCII: ')
+  expect(ended.err).toContain('  agentsUrl must begin with https:// or http://\n')
+  expect(ended.err).not.toContain('canary')
+})
 
-  test('config init checks the settings at its end if the user agrees', async () => {
-    const { env, file } = world()
-    const typed = 'https://a.test\nt-1\r\n\n\n\ny\n'
-    const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
-    expect(ended.code).toBe(0)
-    expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
-    expect(ended.requests.map(({ method }) => method)).toEqual(['GET'])
-    expect(ended.err).toContain('Check it now? [Y/n] ')
-    expect(ended.out).toContain('gateway: ')
-  })
+test('config init checks the settings at its end if the user agrees', async () => {
+  const { env, file } = world()
+  const typed = 'https://a.test\nt-1\r\n\n\n\ny\n'
+  const ended = await run(['config', 'init'], { env, typed, exchange: answering(message('Hi')) })
+  expect(ended.code).toBe(0)
+  expect(file().profiles.default).toEqual({ baseUrl: 'https://a.test', accessToken: 't-1' })
+  expect(ended.requests.map(({ method }) => method)).toEqual(['GET'])
+  expect(ended.err).toContain('Check it now? [Y/n] ')
+  expect(ended.out).toContain('gateway: ')
+})
 
-  test.each([
-    [[], 'the environment overrides the profile: PARLEY_BASE_URL; --profile default uses'],
-    [['--profile', 'work'], undefined],
-  ])('config init warns about overriding variables only without --profile: flags %j', async (flags, note) => {
-    const { also } = world()
-    const typed = 'https://a.test\nt-1\r\n\n\n\nn\n'
-    const options = { ...also({ PARLEY_BASE_URL: 'https://env.test' }), typed }
-    const ended = await run(['config', 'init', ...flags], options)
-    expect(ended.code).toBe(0)
-    if (note) expect(ended.err).toContain(note)
-    else expect(ended.err).not.toContain('overrides')
-  })
+test.each([
+  [[], 'the environment overrides the profile: PARLEY_BASE_URL; --profile default uses'],
+  [['--profile', 'work'], undefined],
+])('config init warns about overriding variables only without --profile: flags %j', async (flags, note) => {
+  const { also } = world()
+  const typed = 'https://a.test\nt-1\r\n\n\n\nn\n'
+  const options = { ...also({ PARLEY_BASE_URL: 'https://env.test' }), typed }
+  const ended = await run(['config', 'init', ...flags], options)
+  expect(ended.code).toBe(0)
+  if (note) expect(ended.err).toContain(note)
+  else expect(ended.err).not.toContain('overrides')
+})
 
-  test('config init saves nothing if the input ends before the last answer', async () => {
-    const { env, path } = world()
-    const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
-    expect(ended).toMatchObject({ code: 2, out: '' })
-    expect(ended.err.split('\n').slice(-3)).toEqual([
-      'parley: the input ended before the question was answered',
-      '  nothing was changed',
-      '',
-    ])
-    expect(() => readFileSync(path)).toThrow('ENOENT')
-  })
+test('config init saves nothing if the input ends before the last answer', async () => {
+  const { env, path } = world()
+  const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
+  expect(ended).toMatchObject({ code: 2, out: '' })
+  expect(ended.err.split('\n').slice(-3)).toEqual([
+    'parley: the input ended before the question was answered',
+    '  nothing was changed',
+    '',
+  ])
+  expect(() => readFileSync(path)).toThrow('ENOENT')
+})
 
-  test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
-    const { env, path } = world()
-    expect((await run(['config', 'init'], { env, stdin: 'https://a.test\n' })).code).toBe(2)
-    const ended = await run(['config', 'init'], { env, typed: '\n\n' })
-    expect(ended).toMatchObject({ code: 0, out: '', err: expect.stringContaining('nothing changed') })
-    expect(() => readFileSync(path)).toThrow('ENOENT')
-  })
+test('config init exits with 2 without a terminal, and writes nothing without answers', async () => {
+  const { env, path } = world()
+  expect((await run(['config', 'init'], { env, stdin: 'https://a.test\n' })).code).toBe(2)
+  const ended = await run(['config', 'init'], { env, typed: '\n\n' })
+  expect(ended).toMatchObject({ code: 0, out: '', err: expect.stringContaining('nothing changed') })
+  expect(() => readFileSync(path)).toThrow('ENOENT')
 })
 
 test('config set accepts a shared flag between the key and the value true', async () => {

@@ -1,12 +1,23 @@
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { rolldown } from 'rolldown'
+import { type RolldownOutput, rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
-import config from '../../../rolldown.config.ts'
-import { readDeclaration, readText } from './declared.ts'
+import config from '../../rolldown.config.ts'
+import { createLicenseFilePlugin } from '../../src/build/license-file.ts'
+import { temporaryFolder } from '../harness/run.ts'
+
+const readText = (path: string) => readFileSync(path, 'utf8')
+
+/** Returns the file of licenses that a build has written, and the name and version of each package in it. */
+function readDeclaration({ output }: RolldownOutput) {
+  const file = output.find(({ fileName }) => fileName === 'THIRD-PARTY-LICENSES.txt')
+  const licenses = file?.type === 'asset' ? String(file.source) : ''
+  const headings = [...licenses.matchAll(/^-{80}\n\n(\S+ \S+) \([\w.-]+\)$/gm)]
+  return { licenses, titles: headings.map(([, title]) => title as string) }
+}
 
 const readJson = (path: string) => JSON.parse(readText(path))
-const root = join(import.meta.dirname, '../../..')
+const root = join(import.meta.dirname, '../..')
 let declaration: ReturnType<typeof readDeclaration>
 /** Folders of the packages that comments of the bundler name, by package name and version. */
 const folders = new Map<string, string>()
@@ -47,9 +58,33 @@ test('each declared third-party package has its license verbatim', () => {
 })
 
 test('llhttp, which undici contains as WebAssembly, is a declared third-party package', () => {
-  const notice = /^llhttp \(MIT\), in undici \S+\n\nMIT License\n\nCopyright Fedor Indutny/m
+  const notice = /^llhttp \(MIT\), in undici\n\nMIT License\n\nCopyright Fedor Indutny/m
   expect(declaration.licenses).toMatch(notice)
 })
+
+test.each([
+  ['odd 1.0.0 comes without the text of its license', 'MIT', 'index.js'],
+  ['odd 1.0.0: the license GPL-3.0-only is not allowed', 'GPL-3.0-only', 'LICENSE'],
+])(
+  'a build fails if the license of a package is missing or not allowed: %s',
+  async (message, license, file) => {
+    const folder = 'node_modules/odd'
+    const cwd = temporaryFolder({ 'main.js': "import odd from 'odd'; console.log(odd)" })
+    mkdirSync(join(cwd, folder), { recursive: true })
+    for (const [name, text] of [
+      ['package.json', JSON.stringify({ name: 'odd', version: '1.0.0', license, main: 'index.js' })],
+      [file, 'The license.'],
+      ['index.js', 'export default Math.random()'],
+    ] as const)
+      writeFileSync(join(cwd, folder, name), text)
+    const bundle = await rolldown({
+      cwd,
+      input: './main.js',
+      plugins: [createLicenseFilePlugin(['MIT'], [])],
+    })
+    await expect(bundle.generate({ format: 'cjs' })).rejects.toThrow(message)
+  },
+)
 
 test('a second build writes the same declaration of packages byte for byte', () => {
   expect(readText(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licenses)
