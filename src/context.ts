@@ -23,6 +23,8 @@ export interface Host extends ProcessInfo {
   exchange?: Exchange
   checkArguments?(argv: string[]): void
   timers: Timers
+  /** Prints a command of a CI runner on stderr. Only `main` sets it, for `--errors github`. */
+  printAnnotation?(line: string): void
   /**
    * At a signal, calls `clean` with the exit status that a shell reports, such as 130. Prints the returned text
    * on stderr. The signal then ends the process.

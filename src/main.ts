@@ -190,7 +190,8 @@ async function renderForPerson(failure: CliError, argv: string[], host: Host): P
 async function withGuard(host: Host) {
   const { createCiSafeStream, disableCiCommands } = await import('./io/ci-commands.ts')
   const stderr = { value: createCiSafeStream(host.stderr) }
+  const printAnnotation = { value: (line: string) => void host.stderr.open().write(line) }
   // `{ ...host }` would call the getter `cwd`, which throws if the current folder has been removed.
-  const guarded: Host = Object.create(host, { stderr })
+  const guarded: Host = Object.create(host, { stderr, printAnnotation })
   return { host: guarded, guard: (text: string) => disableCiCommands(text) }
 }

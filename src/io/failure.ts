@@ -48,9 +48,11 @@ export function renderGithubAnnotation(failure: CliError, command: string, signa
     .trimEnd()
   const end =
     signalExit === undefined ? `${failure.kind} (exit ${failure.exitCode})` : `signal (exit ${signalExit})`
-  const title = `${command}: ${end}`.replace(/[%\r\n:,]/g, percentCode)
-  return `::error title=${title}::${disableInlineCiCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
+  return formatGithubAnnotation('error', `${command}: ${end}`, text)
 }
+
+export const formatGithubAnnotation = (level: 'error' | 'warning', title: string, text: string): string =>
+  `::${level} title=${title.replace(/[%\r\n:,]/g, percentCode)}::${disableInlineCiCommands(text).replace(/[%\r\n]/g, percentCode)}\n`
 
 const percentCode = (char: string) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
 

@@ -1,6 +1,6 @@
 import { hasRedactedHeader } from '../secrets.ts'
 import { escapeControlsInJson, toOneLine } from './escape.ts'
-import { redactedHint } from './failure.ts'
+import { formatGithubAnnotation, redactedHint } from './failure.ts'
 import type { StdStream } from './output.ts'
 import { createStyle } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
@@ -8,7 +8,11 @@ import { createLineWrapper } from './wrapping.ts'
 export type MessagePrinter = Awaited<ReturnType<typeof createMessagePrinter>>
 
 interface MessageOptions {
-  host: { stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
+  host: {
+    stderr: StdStream
+    env: Readonly<Record<string, string | undefined>>
+    printAnnotation?(line: string): void
+  }
   flags: { quiet?: boolean; errors?: 'json' | 'github'; color?: string }
   redact(text: string, maxLength?: number): string
 }
@@ -46,6 +50,7 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
     warn(line: string): void {
       if (flags.errors === 'json') print(escapeControlsInJson(JSON.stringify({ warning: shorten(line) })))
       else printMessage(line)
+      host.printAnnotation?.(formatGithubAnnotation('warning', 'parley', shorten(line)))
     },
     printLine,
     // The footer contains text from the service. A CI system reads some line starts as commands, so each

@@ -29,6 +29,17 @@ test('--errors github prints a failure as one annotation, and a vertical bar bef
   ])
 })
 
+test('--errors github prints a warning as an annotation, also with -q', async () => {
+  const exchange = answering(message('x', { stop_reason: '100% full\nstop' }))
+  const { code, out, err } = await github(['chat', 'hi', '-q'], { exchange })
+  const text = 'the answer was stopped: 100% full stop'
+  expect({ code, out, lines: err.split('\n').sort() }).toEqual({
+    code: 0,
+    out: 'x\n',
+    lines: ['', `::warning title=parley::${text.replace('%', '%25')}`, `| parley: ${text}`],
+  })
+})
+
 const hostile = [
   '::add-mask::x',
   'a\n::stop-commands::pause',
@@ -67,8 +78,8 @@ test.each(hostile)(
     })
     expect(cut.err).toContain('the answer was stopped')
     for (const { err } of [pictures, cut]) {
-      expect(commandsIn(err).filter((line) => !line.startsWith('::error title=parley '))).toEqual([])
-      expect(err.split('\n').filter((line) => !/^(\| |::error |$)/.test(line))).toEqual([])
+      expect(commandsIn(err).filter((line) => !/^::(error|warning) title=parley/.test(line))).toEqual([])
+      expect(err.split('\n').filter((line) => !/^(\| |::(error|warning) |$)/.test(line))).toEqual([])
     }
   },
 )
