@@ -14,10 +14,8 @@ import {
   makeRunFolder,
   pause,
   type RunningCommand,
-  removeFolder,
 } from './launch.ts'
 import { type FaultSource, listFaultSources, removeFault } from './proof.ts'
-import { checkRetryFields, runWithRetries } from './wrapper.ts'
 
 /** One row of README.md: a command, its fault, and the expected result. */
 export interface FaultRow extends Partial<LaunchOptions> {
@@ -86,10 +84,7 @@ export const testNetworkFaults = (group: string, rows: readonly FaultRow[]): voi
     [argv[0], argv[0] === 'events' && argv[1], argv.includes('--stream'), code].join(),
   )
 
-/**
- * Tests the rows. `npm run test:all` also tests the first row of each sort in a separate process, and repeats
- * each failing command as a wrapper script would.
- */
+/** Tests the rows. `npm run test:all` tests only the first row of each sort, in a separate process. */
 function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultRow) => string): void {
   if (process.env.TEST_PROOF || !process.env.TEST_ALL) {
     testFaultsOnce(group, rows)
@@ -100,14 +95,8 @@ function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultR
     const sort = getSort(row)
     return !sorts.has(sort) && sorts.add(sort)
   })
-  const rename = (row: FaultRow, addition: string) => ({ ...row, name: `${row.name} (${addition})` })
-  const inProcess = firsts.map((row) => rename(row, 'in a separate process'))
+  const inProcess = firsts.map((row) => ({ ...row, name: `${row.name} (in a separate process)` }))
   if (inProcess.length > 0) testFaultsOnce(group, inProcess, runInSlot)
-  const failing = rows.filter((row) => row.code !== 0 && !needsProcess(row))
-  const wrapped = failing.map((row) =>
-    rename(row, 'in a script that obeys the field retry of the JSON error'),
-  )
-  if (wrapped.length > 0) testFaultsOnce(group, wrapped, runWrapped)
 }
 
 /** Tests each row once. Heavy tests call this function directly, because their rows take long. */
@@ -239,25 +228,6 @@ async function runInThisProcess(row: FaultRow): Promise<void> {
     checkResult(row, ending, server)
     row.check?.({ ending, server })
   } finally {
-    await server.close()
-  }
-}
-
-/** Runs a row like a wrapper script: repeats the command if its failure has `retry: later`. */
-async function runWrapped(row: FaultRow): Promise<void> {
-  const { server, folder, argv, env } = await setUp(row)
-  const jsonArgv = argv.includes('--errors') ? argv : ['--errors', 'json', ...argv]
-  let next = folder
-  const once = async () => {
-    const ending = await runInProcess({ ...row, argv: jsonArgv, env }, next)
-    next = makeRunFolder()
-    row.prepare?.(next)
-    return ending
-  }
-  try {
-    checkRetryFields(argv, await runWithRetries(once, server))
-  } finally {
-    removeFolder(next)
     await server.close()
   }
 }
