@@ -135,14 +135,4 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     files: ['cwd/t.json'],
     check: ({ ending }) => expect(threadOf(ending.files)).toBe('{"contents":[]}'),
   }),
-  row(
-    'F17, F18: parley exits with 11 at the deadline if another run locks the conversation, and sends nothing',
-    {
-      shell: `parley chat one --thread t.json & until [ -e t.json.parley-lock ]; do sleep 0.1; done
-      parley chat two --thread t.json --deadline 3; code=$?; kill %1; wait; exit $code`,
-      script: () => {},
-      code: 11,
-      err: [/the deadline passed while it was locked: .*\n {2}nothing was sent/],
-    },
-  ),
 ])

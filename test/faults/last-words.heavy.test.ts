@@ -96,11 +96,6 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
       },
     ),
   ),
-  row('G28: parley reports that nothing was changed if SIGINT ends config set', {
-    ...endsBySigint('err', ': nothing was changed'),
-    argv: ['config', 'set', 'accessToken'],
-    stdin: { open: true },
-  }),
   row('G29: parley escapes control characters of file names in the message after SIGINT', {
     ...endsBySigint(
       'file',

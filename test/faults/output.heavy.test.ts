@@ -181,9 +181,4 @@ testFaultsOnce('G: parley ends by signals', [
     { argv: ['chat'], stdin: { open: true }, signal: { name: 'SIGINT', at: 'err' } },
     { code: 'SIGINT', err: ['waiting for stdin', 'nothing was sent'] },
   ),
-  row(
-    'G08: parley returns its exit code in a pipeline with pipefail',
-    { shell: 'set -o pipefail; parley chat hi | tee copy', script: respondWith(response('{}', '402 Pay')) },
-    { code: 5, files: ['cwd/copy'] },
-  ),
 ])

@@ -22,9 +22,6 @@ function answerAfterSpinner(): Pick<FaultRow, 'script' | 'during'> {
   }
 }
 
-const noToolUses =
-  'parley: no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE'
-
 testFaultsOnce('V: parley prints readable output on a terminal', [
   ...(
     [
@@ -58,14 +55,6 @@ testFaultsOnce('V: parley prints readable output on a terminal', [
         },
       }),
     ),
-  ),
-  ...['--allow', '--deny'].map(
-    (verdict): FaultRow => ({
-      name: `V43: events confirm ${verdict} exits with 2 on a terminal if no tool use id is given`,
-      shell: terminalCommand(`NO_COLOR=1 parley events confirm ${verdict} 2>&1`),
-      code: 2,
-      out: `${noToolUses}\r\n`,
-    }),
   ),
   ...(
     [

@@ -136,7 +136,7 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
   })
 })
 
-test('if a lock is held until the deadline, parley prints the name of the lock file', async () => {
+test('F17, F18: if a lock is held until the deadline, parley prints the name of the lock file', async () => {
   const cwd = makeBatchFolder()
   writeFileSync(join(cwd, 'notes.parley-lock'), '')
   speedUpLocks()

@@ -47,10 +47,3 @@ test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
     }
   },
 )
-
-test.each([[['bash']], [{ toString: 'bash' }], [null], [0]])(
-  'events confirm exits with 2 if a tool name is not a string: %j',
-  async (name) => {
-    expect(await confirmWithYes(use({ name }))).toMatchObject({ code: 2, posts: 0 })
-  },
-)

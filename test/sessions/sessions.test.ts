@@ -50,8 +50,6 @@ test('sessions list on a narrow terminal puts the title of each session below it
   expect(out).toContain('\nsesn_1  idle    2026-11-02 00:00:00\n  Review the change\n')
 })
 
-const getSearch = ({ url }: { url: string }) => new URL(url).search
-
 /** A service that ignores `statuses[]` and `limit`, and lists two sessions per page. */
 const mixedPages = () => {
   const [a, b, c] = [
@@ -66,21 +64,20 @@ const mixedPages = () => {
   )
 }
 
-test('sessions list --status prints the sessions with one of the given statuses', async () => {
-  const argv = ['sessions', 'list', '--ids', '--status', 'idle', '--status', 'terminated']
-  const { code, out, requests } = await run(argv, { exchange: mixedPages() })
-  expect({ code, out }).toEqual({ code: 0, out: 'b\nc\nd\ne\n' })
-  const query = '?statuses%5B%5D=idle&statuses%5B%5D=terminated'
-  expect(requests.map(getSearch)).toEqual([query, `${query}&page=2`, `${query}&page=3`])
-})
-
-test('sessions list --limit N prints N sessions and requests no further page', async () => {
-  const { code, out, requests } = await run(['sessions', 'list', '--ids', '--limit', '3'], {
-    exchange: mixedPages(),
-  })
-  expect({ code, out }).toEqual({ code: 0, out: 'a\nb\nc\n' })
-  expect(requests.map(getSearch)).toEqual(['?limit=3', '?limit=3&page=2'])
-})
+const idleRaw = ['b', 'd'].map((id) => `${JSON.stringify({ ...first, id, status: 'idle' })}\n`).join('')
+test.each([
+  ['--ids --status idle --status terminated', 'b\nc\nd\ne\n', 'statuses[]=idle&statuses[]=terminated', 3],
+  ['--ids --limit 3', 'a\nb\nc\n', 'limit=3', 2],
+  ['--raw --status idle --limit 2', idleRaw, 'statuses[]=idle&limit=100', 2],
+])(
+  'sessions list %s prints these sessions and requests no further page: %j',
+  async (flags, out, query, count) => {
+    const ended = await run(['sessions', 'list', ...flags.split(' ')], { exchange: mixedPages() })
+    expect(ended).toMatchObject({ code: 0, out })
+    const queries = ['', '&page=2', '&page=3'].slice(0, count).map((page) => `?${query}${page}`)
+    expect(ended.requests.map(({ url }) => decodeURIComponent(new URL(url).search))).toEqual(queries)
+  },
+)
 
 test.each([
   ['events', 'order=desc&limit=1000'],
@@ -91,16 +88,6 @@ test.each([
     exchange: answering('{"data":[],"next_page":null}'),
   })
   expect(new URL(requests[0]?.url ?? '').search).toBe(`?${query}`)
-})
-
-test('sessions list --raw --status --limit prints only sessions with the status, unchanged', async () => {
-  const argv = ['sessions', 'list', '--raw', '--status', 'idle', '--limit', '2']
-  const { out, requests } = await run(argv, { exchange: mixedPages() })
-  expect(out).toBe(['b', 'd'].map((id) => `${JSON.stringify({ ...first, id, status: 'idle' })}\n`).join(''))
-  expect(requests.map(getSearch)).toEqual([
-    '?statuses%5B%5D=idle&limit=100',
-    '?statuses%5B%5D=idle&limit=100&page=2',
-  ])
 })
 
 test('sessions list --status prints the table from the first page that has a session with the status', async () => {

@@ -54,15 +54,6 @@ test('events run prints the MCP server and the exact input of a denied tool use 
   })
 })
 
-test('a terminal of 40 columns shows the MCP server and the start of the input', async () => {
-  const options: RunOptions = { ...wide, columns: 40 }
-  const { out } = await runWith('events list', options)
-  expect(out).toContain('\n  bash (MCP server github) {"command":"…\n')
-  expect((await runWith('events follow', options)).err).toContain(
-    '\n  t1: bash (MCP server github) {"comman…\n',
-  )
-})
-
 test.each([
   ['a name with blanks', '"name":"bash (MCP server a)"', '"bash (MCP server a)" (MCP server not named) {}'],
   ['no name', '"mcp_server_name":"a b"', '(no name) (MCP server "a b") {}'],

@@ -33,7 +33,7 @@ test('Ctrl-C during the prompt for a secret restores the terminal and saves noth
   expect(existsSync(saved(cwd))).toBe(false)
 })
 
-test('a signal during the prompt for a secret restores the terminal (needs script)', async () => {
+test('G28: a signal during the prompt for a secret restores the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
   const kill = () => process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')
   const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`

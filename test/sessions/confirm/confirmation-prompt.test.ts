@@ -107,7 +107,7 @@ test.each<[what: string, input: string, rows: string[]]>([
   expect(shownIn(err).slice(2)).toEqual(rows)
 })
 
-test('V24: a prompt escapes invisible characters, and each row begins with a prefix of parley', async () => {
+test('V24, V67: a prompt escapes invisible characters, and each row begins with a prefix of parley', async () => {
   const evil =
     '\x1b[2J\r\u202e\u2066\u200b\u200e\u061c\u2028\u009b\u00ad\ufe0f\u{e0041}\ud800\x7f\u3164\nparley: x'
   const use = { id: `t${evil}`, type: 'agent.mcp_tool_use', name: evil, mcp_server_name: evil, [evil]: 1 }
@@ -178,12 +178,6 @@ test('V46: a prompt shows duplicate keys, long numbers and every input of a tool
     ...['  "o": {},', '  "__proto__": {', '    "a": 1e2', '  }', '}'],
     ...['[', '  1', ']'],
   ])
-})
-
-test('the prompt of events confirm does not offer or accept the key a (always allow)', async () => {
-  const { code, err, verdicts } = await prompt([{ id: 't1', input: {} }], 'a\nn\n')
-  expect({ code, verdicts }).toEqual({ code: 0, verdicts: ['deny'] })
-  expect(err).not.toContain('same call')
 })
 
 test.each([80, 12])('Q11: a prompt cuts a wide name and id to fit %s columns', async (columns) => {

@@ -87,15 +87,6 @@ test('events run sends the task once, allows and denies tool uses by the policy,
   expect(statSync(join(agent.cwd, 'a.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
 })
 
-test('events run without a terminal leaves a tool use open, exits with 12 and prints the confirm command', async () => {
-  const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2')]], policy: { rules: [allowStatus] } })
-  const { code, err } = await agent.runTask()
-  expect(code).toBe(12)
-  expect(err).toContain('answer with: parley events confirm -s s1 t1 --allow')
-  expect(repliesTo(agent)).toEqual([['t2', 'allow']])
-  expect(decisionsOf(agent)).toEqual(['t1 ask default', 't2 allow rule'])
-})
-
 test('events run on a terminal prints why it does not prompt if the task comes from a pipe', async () => {
   const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
   const world: RunOptions = { stdin: 'do it', tty: ['stderr'], env: { NO_COLOR: '1' } }
@@ -459,13 +450,6 @@ test.each<[string, Outcome, string[], number]>([
   const sending = openAgent({ rounds: [], taskOutcome: () => outcome })
   const { code: taskCode } = await sending.runTask(['do it', ...flags])
   expect({ code: taskCode, posts: sending.tasks }).toEqual(expected)
-})
-
-test('events run succeeds if its reply is accepted after as many 429 responses as --retries permits', async () => {
-  const agent = open(...Array<Outcome>(5).fill('limits'))
-  const { code, err } = await agent.runTask(['do it', '--retries', '5'])
-  expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 6 })
-  expect(err).toMatch(/the answer to t1 was refused: .* 429.*; trying again in 0\.\d s\n/)
 })
 
 test.each<[number, number, Record<string, string>]>([

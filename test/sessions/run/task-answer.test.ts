@@ -34,16 +34,6 @@ async function runOn(script: AgentScript & { policy?: object }, words: string[],
 
 const before = [userSays('before'), says('old'), endTurn]
 
-test('Y120: events run --last prints the last message of the main thread after the task', async () => {
-  const inThread = says('of a thread', { session_thread_id: 'th1' })
-  const rounds = [
-    [says('first'), bash('t1')],
-    [says('the answer'), inThread],
-  ]
-  const { code, out, err } = await runOn({ history: before, rounds }, ['do it', '--last'])
-  expect({ code, out, err }).toEqual({ code: 0, out: 'the answer\n', err: '' })
-})
-
 test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
   'Y122: events run %s exits with 8 if no message follows the task',
   async (...flags) => {
@@ -76,11 +66,17 @@ test.each<[string, AgentScript, string[], string | undefined]>([
   expect(agent.lines('r.json')[0]).toMatchObject({ warnings: { missingAnswers } })
 })
 
+const inThread = says('of a thread', { session_thread_id: 'th1' })
+const twoRounds = [
+  [says('first'), bash('t1')],
+  [says('the answer'), inThread],
+]
 const asks = [[says('half'), bash('t1')], [says('done without')]]
 test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
+  ['the last message of the main thread', { history: before, rounds: twoRounds }, 0, 'the answer\n'],
   ['the answer if a tool use was denied', { rounds: asks, policy: always('deny') }, 14, 'done without\n'],
   ['nothing if the deadline passes', { rounds: [[says('half')]], end: running }, 15, ''],
-])('Y124: events run --last prints %s', async (_, script, ...end) => {
+])('Y120, Y124: events run --last prints %s', async (_, script, ...end) => {
   const { code, out } = await runOn(script, ['do it', '--last', '--deadline', '30s'])
   expect([code, out]).toEqual(end)
 })

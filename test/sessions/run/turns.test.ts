@@ -9,6 +9,7 @@ import {
   endTurn,
   type PostRule,
   running,
+  type ScriptEvents,
   type SessionScript,
   says,
   shown,
@@ -54,27 +55,25 @@ test('events run waits for its queued task, which starts 20 s after the turn of 
   expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
 })
 
-test("if only another client's turn has a message, events run with a queued task exits with 8", async () => {
-  const other = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
-  const service = createSessionService({
-    history,
-    posts: [{ posted: { processed: 20_000 }, next: [...other, shown(running, { after: 20_000 }), endTurn] }],
-  })
-  expect(await service.run(task)).toMatchObject({ code: 8, out: '' })
+const later = (event: Event) => shown(event, { after: 20_000 })
+const queued = (processed: number | 'never', next: ScriptEvents): PostRule => ({
+  posted: { processed },
+  next,
 })
-
-test.each([
-  ['at once', {}],
-  ['later', { processed: 1_000 }],
-])('events run prints the answer of a turn that takes up its task %s', async (_, posted) => {
-  const answer = shown(says('one answer'), { after: 2_000 })
-  const service = createSessionService({ history, posts: [{ posted, next: [answer, endTurn] }] })
-  expect(await service.run(task)).toMatchObject({ code: 0, out: 'one answer\n', err: '' })
-})
-
-test('events run exits with 15 at the deadline if a queued task gets no turn', async () => {
-  const service = createSessionService({ history, posts: [{ posted: { processed: 'never' }, next: theirs }] })
-  expect(await service.run(task)).toMatchObject({ code: 15, out: '' })
+const otherTurn = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
+const oneTurn = [shown(says('one answer'), { after: 2_000 }), endTurn]
+test.each<[string, PostRule, number, string]>([
+  [
+    'exits with 8 if its own turn has no message',
+    queued(20_000, [...otherTurn, later(running), endTurn]),
+    8,
+    '',
+  ],
+  ['prints the answer of a turn that takes up its task at once', { next: oneTurn }, 0, 'one answer\n'],
+  ['prints the answer of a turn that takes up its task later', queued(1_000, oneTurn), 0, 'one answer\n'],
+  ['exits with 15 at the deadline if its task gets no turn', queued('never', theirs), 15, ''],
+])('events run with a queued task %s', async (_, post, code, out) => {
+  expect(await createSessionService({ history, posts: [post] }).run(task)).toMatchObject({ code, out })
 })
 
 const before = [userSays('before'), running, says('the answer before'), endTurn]
@@ -164,19 +163,14 @@ test('events run --after ID reports that the session is idle if ID is the last e
   expect([code, out, err]).toEqual([0, '', expect.stringContaining('s1 is idle')])
 })
 
-test('events run --after ID exits with 10 if the session never shows the id', async () => {
-  const never = { listed: 'never', streamed: 'never' } as const
-  const { code, out, err } = await resume({
-    posts: [{ posted: never, next: [] }],
-    defaultVisibility: never,
-  })
-  expect([code, out, err]).toEqual([10, '', expect.stringContaining('e5')])
-})
-
-test('events run --after ID does not wait for the id if the service lists no events of clients', async () => {
-  const posts = [{ response: 'other ids', posted: { listed: 'never' }, next: soon } as const]
-  const { code, out } = await resume({ history: [running, says('before'), endTurn], posts })
-  expect([code, out]).toEqual([0, 'the answer\n'])
+const never = { listed: 'never', streamed: 'never' } as const
+const unlisted = [{ response: 'other ids', posted: { listed: 'never' }, next: soon } as const]
+test.each<[string, SessionScript, number, string]>([
+  ['exits with 10 if the session never shows the id', { posts: [{ posted: never, next: [] }] }, 10, ''],
+  ['needs no id if no list has events of clients', { history: ours, posts: unlisted }, 0, 'the answer\n'],
+])('events run --after ID %s', async (_, script, exit, answer) => {
+  const { code, out, err } = await resume(exit === 0 ? script : { ...script, defaultVisibility: never })
+  expect([code, out, err.includes('e5')]).toEqual([exit, answer, exit !== 0])
 })
 
 test('events run without a task replies only to the unanswered tool uses of the last idle event', async () => {
