@@ -133,8 +133,7 @@ export function launchParley({ argv, shell, stdin, env }: LaunchOptions, folder:
 }
 
 /** Removes a folder. Retries, because Windows locks the folder of a process for a moment after its end. */
-export const removeFolder = (folder: string) =>
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+const removeFolder = (folder: string) => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 
 /** Keeps the folder of a run for a later run if nothing in it has changed. Otherwise removes it. */
 export function recycleFolder(folder: string): void {
