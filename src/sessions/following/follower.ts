@@ -55,8 +55,6 @@ export class Follower {
    * are then missing.
    */
   listFailure: CliError | undefined
-  /** True while the caller waits before it retries to send replies. */
-  isRetrying = false
   readonly outageNotes: OutageNotes
   #reconnectPolicy: ReconnectPolicy
   #finalListsDeadline: Deadline
@@ -82,11 +80,12 @@ export class Follower {
     this.#stopProgressLines = followsForever
       ? () => {}
       : printProgressLines(context, (time) => {
-          // While parley retries or reconnects, it prints notes about the failures instead of progress lines.
-          if (this.isRetrying || this.outageNotes.isOngoing) return undefined
-          return this.state.isEmpty
-            ? `still waiting for the first event ${time}`
-            : `still ${this.state.stop ? 'waiting' : 'at work'} ${time}: ${this.#describeLastEvent()}`
+          // During an outage, parley prints notes about the failures instead of progress lines.
+          if (this.outageNotes.isOngoing) return undefined
+          const { isEmpty, isReplying, stop } = this.state
+          if (isEmpty) return `still waiting for the first event ${time}`
+          const work = isReplying ? 'replying' : stop ? 'waiting' : 'at work'
+          return `still ${work} ${time}: ${this.#describeLastEvent()}`
         })
   }
 

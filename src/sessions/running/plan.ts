@@ -64,16 +64,6 @@ export async function readRunPlan(context: Context, options: RunOptions, words: 
   }
 }
 
-export function createMessageBody(
-  context: Context,
-  { answerOptions: { schema } }: RunPlan,
-  text: string,
-): Uint8Array {
-  const message = { type: 'user.message', content: [{ type: 'text', text }] }
-  const body = Buffer.from(JSON.stringify({ events: [message] }))
-  return schema ? addSchemaInstructions(context, body, schema) : body
-}
-
 function readToolTimeoutMs(text = '600'): number {
   const limitMs = parseDurationMs(text, 's')
   if (limitMs === undefined)

@@ -111,7 +111,6 @@ export async function refreshUntil(run: SessionRun, isOver: () => boolean): Prom
 
 /**
  * Retries a refused reply `--retries` times, like a refused task, and any other transient failure for 5 minutes.
- * While parley waits for a retry, it prints no progress lines.
  */
 async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Promise<void> {
   const { caller, context, follower, parts } = run
@@ -127,19 +126,11 @@ async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Pro
     return wait
   }
   const rules: RetryRules = {
-    decide(failure) {
-      follower.isRetrying = true
-      return failure.details.pendingToolUseIds ? decideAboutRefusal(failure) : reconnects.decide(failure)
-    },
+    decide: (failure) =>
+      failure.details.pendingToolUseIds ? decideAboutRefusal(failure) : reconnects.decide(failure),
     requireNext: (failure) => reconnects.requireNext(failure),
   }
-  const attemptOnce = () => {
-    follower.isRetrying = false
-    return attempt()
-  }
-  await retry(parts.deadline, rules, attemptOnce).finally(() => {
-    follower.isRetrying = false
-  })
+  await retry(parts.deadline, rules, attempt)
 }
 
 /**
@@ -201,19 +192,6 @@ export function printDecision({ audit, context: { host, messages } }: SessionRun
   messages.printLine(messages.wrap(`${what}${who}`))
 }
 
-/**
- * Stops waiting for the response to a post one second after the session has shown its replies. A service may
- * accept replies without a response.
- */
-export function limitShownPost(run: SessionRun): void {
-  const { post, context } = run
-  if (!post?.ids.every((id) => findShownAnswer(run, id) && !hasOtherResult(run, id))) return
-  run.post = undefined
-  post.deadline.moveTo(context.host.timers.now() + shownPostMs)
-}
-
-const shownPostMs = 1_000
-
 /** Returns the answer that the session shows. A confirmation is not the answer if this run posted a result. */
 function findShownAnswer({ audit, follower }: SessionRun, id: string) {
   const reply = audit.getReply(id)
@@ -230,11 +208,8 @@ function hasOtherResult({ audit, follower }: SessionRun, id: string): boolean {
 }
 
 async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<void> {
-  const deadline = run.parts.deadline.narrow(
-    Infinity,
-    'no response within 1 s after the session showed the answer',
-  )
-  run.post = { ids: replies.map(({ use }) => use.id), deadline }
+  // A service may accept replies without a response. The event list then shows that they arrived.
+  const deadline = run.parts.deadline.narrow(maxDeliveryMs, 'no response within 30 s')
   const idleEvents = new Set(run.follower.state.stopIds)
   const sent = { sentAtMs: run.context.host.timers.wallTime(), idleEvents }
   const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
@@ -246,8 +221,6 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
       for (const { use } of replies) run.audit.addReplyStep(use, line, { reason })
       if (event === 'accepted') for (const { use } of replies) printDecision(run, use.id)
     },
-  }).finally(() => {
-    run.post = undefined
   })
   if (is === 'accepted') for (const { event } of replies) run.follower.seen.log.addAccepted(event)
   if (is !== 'refused' || !failure) return

@@ -17,7 +17,6 @@ import {
   filterWaitingToolUses,
   findNextReplyStep,
   findToolUse,
-  limitShownPost,
   pollUnconfirmedReplies,
   postReplies,
   printDecision,
@@ -71,7 +70,6 @@ export class ToolUseResponder {
     for (const question of this.#openQuestions)
       if (!open.includes(question)) this.#prompt.withdraw(question.use.id)
     this.#openQuestions = open
-    limitShownPost(this.#run)
     if (this.#work) return
     if (this.#listDueIds().length === 0) return
     const { state } = this.#run.follower

@@ -1,15 +1,14 @@
 import type { Context } from '../../context.ts'
-import type { Deadline } from '../../deadline.ts'
 import { CliError, convertDeadlineFailure } from '../../errors.ts'
 import { formatResumeLines } from '../../io/failure.ts'
+import { readEventText } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
 import { addSecretSource, explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { Audit } from './audit.ts'
-import { createMessageBody, type RunPlan } from './plan.ts'
-import { computeShortSha256 } from './task.ts'
+import type { RunPlan } from './plan.ts'
 import { describeUnansweredCommand, listUnansweredCommands } from './unanswered-commands.ts'
 
 type OtherTask = NonNullable<Follower['task']['otherTask']>
@@ -46,8 +45,6 @@ export class SessionRun implements SessionClient, WorkHooks {
    * - `sent`: the service may have accepted the interrupt
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
-  /** The running request with replies to these tool uses. */
-  post: { ids: string[]; deadline: Deadline } | undefined
   hasStoppedFollowing = false
   readonly follower: Follower
   /** True after the run has read the list and sent its task, if it has one to send. */
@@ -92,13 +89,12 @@ export class SessionRun implements SessionClient, WorkHooks {
   }
 
   /**
-   * Returns the command that resumes an interrupted session by a message. The message differs from the last
-   * task in the audit file, because parley does not send an equal task again.
+   * Returns the command that resumes an interrupted session by a message. The message differs from the task
+   * of this run, because with --audit parley does not send an equal task again.
    */
   #createCommandWithMessage(): string[] {
-    const isLast = (text: string) =>
-      this.audit.task?.hash === computeShortSha256(createMessageBody(this.context, this.plan, text))
-    const message = isLast('Go on') ? 'Go on, please' : 'Go on'
+    const isSame = this.plan.task?.events.some((event) => /^Go on(?!,)/.test(readEventText(event)))
+    const message = isSame ? 'Go on, please' : 'Go on'
     return createResumeCommand(this.context, this.session, { message })
   }
 

@@ -39,12 +39,13 @@ test('if a confirmation gets a 500 and no list shows it, events run continues on
   expect(requests.at(-1)?.at).toBeLessThan(5000)
 })
 
-test('events run waits at most 1 s for the response to a reply that the session shows', async () => {
+test('events run waits at most 30 s for the response to a reply, and finds the reply in the list', async () => {
   const stalls = { type: allowed.type, fault: 'stall', isAccepted: true, next: worked } as const
   const service = createSessionService({ posts: [waits, stalls] })
+  const startMs = service.timers.now()
   const { code, out } = await service.run(line)
   expect({ code, out, replies: service.replies() }).toEqual({ code: 0, out: 'done\n', replies: [[allowed]] })
-  expect(service.requests.at(-1)?.at).toBeLessThan(2000)
+  expect(service.timers.now() - startMs).toBeLessThan(40_000)
   const steps = service.lines('audit.ndjson').map(({ event }) => event)
   expect(steps).toEqual(['sent', 'accepted', 'decision', 'sent', 'unknown', 'accepted', 'done'])
 })

@@ -125,8 +125,7 @@ test('Y218: after an interrupt, the resume command has a new task that differs f
   const interruptTurn = () => agent.add(interrupt, endTurn)
   expect(await runTask(['Go on'])).toEqual({ code: 15, words: undefined })
   interruptTurn()
-  const isInterrupted = { code: 15, words: "'Go on, please'" }
-  expect([await runTask(['Go on']), await runTask([])]).toEqual([isInterrupted, isInterrupted])
+  expect(await runTask(['Go on'])).toEqual({ code: 15, words: "'Go on, please'" })
   expect(agent.tasks).toBe(1)
   expect(await runTask(['Go on, please'])).toEqual({ code: 15, words: undefined })
   expect(agent.tasks).toBe(2)
