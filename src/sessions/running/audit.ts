@@ -61,8 +61,8 @@ export class Audit {
   /** Replies that may or may not have arrived, by tool use id. This run looks for them in the event list. */
   readonly unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
   /**
-   * Descriptions of the tool uses that the file shows as denied, by id. Includes tool uses that ran although
-   * the policy denies them.
+   * Descriptions of the tool uses that this run or an earlier run denied, by id. Includes tool uses that ran
+   * although the policy denies them.
    */
   readonly denied = new Map<string, string>()
   /**
@@ -151,6 +151,7 @@ export class Audit {
   add(entry: AuditEntry): void {
     this.requireLocks()
     this.#updateFailedCommands({ ...entry })
+    if (entry.toolUse !== null) this.#updateDenied(entry.toolUse, { ...entry }, entry.input)
     if (!this.#file) return
     const time = new Date(this.#context.host.timers.wallTime()).toISOString()
     try {
@@ -232,7 +233,7 @@ export class Audit {
       if (typeof id !== 'string') continue
       const line = readReplyLine(entry)
       if (line) this.#updateReply(id, line)
-      this.#updateDenied(id, entry, text)
+      this.#updateDenied(id, entry, entry.input === undefined ? '' : findToolInput(text))
       this.#addFingerprint(id, entry, text)
     }
     file.restrictToOwner()
@@ -268,14 +269,15 @@ export class Audit {
     this.#fingerprints.set(id, isSame ? fingerprint : '')
   }
 
-  #updateDenied(id: string, entry: Record<string, unknown>, text: string): void {
-    const { event, decision, input, by, rule, reason } = entry
+  #updateDenied(id: string, entry: Record<string, unknown>, inputText = ''): void {
+    const { event, decision, by, rule, reason } = entry
     if (event === 'answered-elsewhere' || (event === 'decision' && decision !== 'deny'))
       this.denied.delete(id)
     if (decision !== 'deny') return
     const who = by === 'rule' ? `rules[${rule}]` : by
-    const use = describeToolUse({ ...entry, id, inputText: input === undefined ? '' : findToolInput(text) })
-    this.denied.set(id, `deny ${use} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
+    const use = describeToolUse({ ...entry, id, inputText })
+    const outcome = event === 'not-asked' ? 'ran despite deny' : 'deny'
+    this.denied.set(id, `${outcome} ${use} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
   }
 }
 

@@ -3,7 +3,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUseEvent, readStopReason } from '../../wire/sessions/session-event.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import type { SessionState } from '../session-state.ts'
-import { describeJudgement, describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
+import { describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
 import type { SessionRun } from './session-run.ts'
 
 /**
@@ -12,13 +12,13 @@ import type { SessionRun } from './session-run.ts'
  */
 export class DenialCollector {
   readonly #run: SessionRun
-  readonly #unapproved = new Map<string, string>()
+  #unapprovedCount = 0
   /** Tool uses that the policy denies, by id. A tool use is removed once it has run or has a reply. */
   readonly #open = new Map<string, Judgement>()
 
   constructor(run: SessionRun) {
     this.#run = run
-    run.context.reportData.figures.warnings.deniedButRan = () => this.#unapproved.size
+    run.context.reportData.figures.warnings.deniedButRan = () => this.#unapprovedCount
   }
 
   async add(items: readonly EventItem[]): Promise<void> {
@@ -51,46 +51,29 @@ export class DenialCollector {
       const { use } = judgement
       this.#open.delete(use.id)
       if (!uses.has(use.id)) continue
-      this.#unapproved.set(use.id, describeJudgement(judgement))
+      this.#unapprovedCount++
       audit.addUnapproved(judgement)
       context.messages.warn(`the service ran a tool use that the policy denies: ${describeToolUse(use)}`)
     }
   }
 
   createFailure(): CliError | undefined {
-    const { task } = this.#run.follower
-    const { judgements } = this.#run.audit
-    const uses = task.findToolUses([...judgements.keys(), ...this.#unapproved.keys()])
-    const denied = this.#readDeniedByOthers()
-    for (const judgement of judgements.values()) {
-      const { use, decision } = judgement
-      if (decision === 'deny' && (uses.has(use.id) || task.hasOwnTask))
-        denied.set(use.id, describeJudgement(judgement))
-    }
-    const unapproved = new Map([...this.#unapproved].filter(([id]) => uses.has(id)))
-    if (denied.size + unapproved.size === 0) return undefined
-    const count = ({ size }: Map<string, string>) => `${size} tool ${size === 1 ? 'use' : 'uses'}`
-    const what = [
-      ...(denied.size > 0 ? [`${count(denied)} denied`] : []),
-      ...(unapproved.size > 0 ? [`${count(unapproved)} that ran despite the policy`] : []),
-    ]
-    return new CliError('denied', `${this.#run.session} finished with ${what.join(', and with ')}`, {
-      sent: 'yes',
-      problems: [...denied.values(), ...unapproved.values()],
-    })
-  }
-
-  #readDeniedByOthers(): Map<string, string> {
+    const { audit, follower, session } = this.#run
     const denied = new Map<string, string>()
-    for (const event of this.#run.follower.task.readEvents()) {
-      const { id, type, tool_use_id: use, result } = event
-      const earlier = isToolUseEvent(event) && id !== undefined ? this.#run.audit.denied.get(id) : undefined
-      if (id !== undefined && earlier !== undefined) denied.set(id, earlier)
+    for (const event of follower.task.readEvents()) {
+      const { id = '', type, tool_use_id: use, result } = event
+      const recorded = isToolUseEvent(event) ? audit.denied.get(id) : undefined
+      if (recorded !== undefined) denied.set(id, recorded)
       if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
       if (result !== 'deny') denied.delete(use)
       else if (!denied.has(use)) denied.set(use, `deny ${use} (by another client or run)`)
     }
-    return denied
+    if (denied.size === 0) return undefined
+    const count = `${denied.size} tool ${denied.size === 1 ? 'use' : 'uses'}`
+    return new CliError('denied', `${session} finished with ${count} denied`, {
+      sent: 'yes',
+      problems: [...denied.values()],
+    })
   }
 }
 
