@@ -95,7 +95,7 @@ export class ParleyCommand extends Command {
 
   /**
    * Parses flags and words. A group stops at its first word, which names a command. A value that begins with a
-   * hyphen must be attached, as in `--system=-x`. Help is printed even for unknown flags and words.
+   * hyphen must be attached, as in `--system=-x`. With `--help` or `--version`, unknown flags are ignored.
    */
   readWords(argv: readonly string[]): void {
     const words = [...argv]
@@ -113,7 +113,7 @@ export class ParleyCommand extends Command {
       else if (found) this.#readFlag(word, found, words)
       else unknown ??= [word]
     }
-    if (this.isHelpGiven) return
+    if (this.isHelpGiven || this.opts().version) return
     if (unknown) throw new UnknownNameError(this, unknown)
     if (!this.entry.group) this.#checkWords()
   }

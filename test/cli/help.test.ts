@@ -76,6 +76,7 @@ test.each([
   [['-q', '-V']],
   [['-q', '--version']],
   [['--version', '--color', 'never']],
+  [['--version', '--nonsense']],
 ])('parley with the arguments %j prints only the version number', async (argv) => {
   expect((await run(argv)).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
