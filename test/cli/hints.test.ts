@@ -66,6 +66,11 @@ test.each([
     '--timeout -1: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds.',
   ],
   ['chat hi -m --raw', "-m needs a value; if the value is '--raw', write --model='--raw'."],
+  [
+    'config get base-url',
+    "unknown setting 'base-url' (did you mean baseUrl?); 'parley help settings' lists them.",
+  ],
+  ['config unset zzzzzzzzzzzz', "unknown setting 'zzzzzzzzzzzz'; 'parley help settings' lists them."],
   ['config set baseUrl', 'baseUrl needs a value: parley config set baseUrl VALUE.'],
   ['config set accessToken', 'accessToken: stdin is empty. Run the command on a terminal, or with < FILE.'],
   ['events list s', "too many arguments: 'events list' takes none, and got 1; -s s names a session."],
@@ -81,13 +86,6 @@ test.each([
 test('parley accepts combined short flags and values attached to short flags', async () => {
   const { code, out } = await run(['chat', '-qv', '-malpha-3', 'hi', '--dry-run'])
   expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('/models/alpha-3:') })
-})
-
-test('the message for an unknown profile names the command that creates a profile', async () => {
-  expect(await run(['chat', 'hi', '--profile', 'nope'])).toMatchObject({
-    code: 3,
-    err: "parley: unknown profile 'nope': the profiles are demo. 'parley config init --profile NAME' creates another\n",
-  })
 })
 
 test('the message for an invalid address omits a value that may contain a password', async () => {

@@ -153,118 +153,86 @@ describe.each(versions)('packed package on Node %s', (version) => {
   })
   afterAll(() => void emulator.child.kill())
 
-  /** Runs the installed program and returns its stdout. Fails if it exits with another code. */
-  async function parley(
-    argv: string[],
-    {
-      stdin = '',
-      code = 0,
-      also = {},
-    }: { stdin?: string; code?: number; also?: Record<string, string> } = {},
-  ): Promise<string> {
-    const ended = await execute(argv, { program, cwd, env: { ...env, ...also }, stdin })
-    expect(ended, ended.err).toMatchObject({ code, signal: null })
-    return ended.out
-  }
+  const node = JSON.stringify(program[0])
+  /** Command lines in their order. Each row has the exit code, or a part of stdout, and the text on stdin. */
+  const lines: [line: string, expected?: string | number, stdin?: string][] = [
+    ['chat --profile demo Hello', '“Hello”'],
+    ['chat Hello --stream --report r.json', '“Hello”'],
+    ['chat -f r.json --thread t.json -o a.md And?'],
+    ['chat --dry-run', '"contents":[]', '{"contents":[]}'],
+    ['chat hi --curl', 'curl '],
+    ['chat hi --fail --errors github', 2],
+    ['chat', 2, '{"contents":'],
+    ['chat hi --base-url LOCALHOST', '“hi”'],
+    ['chat hi --cacert r.json', 3],
+    ['chat hi --set a.b=1 --no-stdin'],
+    ['chat Who? --schema s.json', '{"name":"text"}\n'],
+    ['chat --markdown --color always', '\u001b[', '```js\nconst a = 1\n```'],
+    ['chat --batch - --results results.ndjson', '', '"a"\n"b"\n'],
+    ['chat --batch - --results results.ndjson --resume', '', '"a"\n"b"\n'],
+    ['chat -f dot.gif What? --dry-run', 'image/gif'],
+    ['image -m a fox --profile demo -o demo.png'],
+    ['image -m a fox', 'fox.png\n'],
+    ['image -m a fox -o fox.png', 11],
+    ['image -m a -f fox.png --batch - -o pics/', '', '"a fox"\n'],
+    ['events send use|a|tool --follow', 12],
+    ['events confirm --pending --allow --follow'],
+    ['events run use|a|tool --policy rules.json --audit audit.ndjson'],
+    ['policy check rules.json -', 'allow', '{"id":"t","type":"agent.tool_use","name":"bash","input":{}}'],
+    ['events list --type agent.message', 'agent.message'],
+    ['events follow --history --raw', 'session.status_idle'],
+    ['events send --interrupt --beta nonsense', 2],
+    ['api agents /v1/sessions/sesn_1/events --paginate -o page.ndjson'],
+    ['api agents /v1/sessions --profile demo --set agent=a --set environment_id=e', 'sesn_'],
+    ['config set accessToken', '', 'canary-1234\n'],
+    ['config set --profile work baseUrl GATEWAY'],
+    [`config set --profile work accessTokenCommand ${node}|-p|1`],
+    ['config use work'],
+    ['config profiles', 'work'],
+    ['config get accessTokenCommand', `${node} -p 1\n`],
+    ['config list --effective', 'agentsVersion'],
+    ['config check', 'gateway: reachable'],
+    ['chat --profile work hi', 3],
+    ['config unset --profile work baseUrl'],
+    ['config delete work --yes'],
+    ['config path', 'config.json'],
+    ['serve --port PORT', 11],
+    ...['bash', 'zsh', 'fish'].map((shell): [string, string] => [`completion ${shell}`, 'parley']),
+    ['help exit-codes', 'rate-limited'],
+    ['help chat --json', '"flags"'],
+    ['--help', 'parley chat'],
+    ['--version', `${manifest.version}\n`],
+    ['init', 2],
+    ['help completion', 'parley completion'],
+  ]
 
-  test('chat of the packed program streams, writes files, continues a thread and previews requests', async () => {
-    expect(await parley(['chat', '--profile', 'demo', 'Say hello'])).toContain('“Say hello”')
-    expect(await parley(['chat', 'Say hello', '--stream', '--report', 'r.json'])).toContain('“Say hello”')
-    expect(readJson(cwd, 'r.json')).toMatchObject({ exit: 0 })
-    await parley(['chat', '-f', 'r.json', '--thread', 't.json', '-o', 'a.md', 'And?'])
-    expect(readText(cwd, 'a.md')).toContain('“And? r.json')
-    expect(await parley(['chat', '--dry-run'], { stdin: '{"contents":[]}' })).toContain('"contents":[]')
-    expect(await parley(['chat', 'hi', '--curl'])).toContain('curl ')
-    await parley(['chat', 'hi', '--fail', '--errors', 'github'], { code: 2 })
-    await parley(['chat'], { stdin: '{"contents":', code: 2 })
-    const byName = (env.PARLEY_BASE_URL ?? '').replace('127.0.0.1', 'localhost')
-    expect(await parley(['chat', 'hi', '--base-url', byName])).toContain('“hi”')
-    const proxy = await serve((socket) => socket.end(response('', '407 Who are you?')))
-    const tunnelled = { HTTPS_PROXY: proxy.url, PARLEY_BASE_URL: 'https://a.test' }
-    await parley(['chat', 'hi'], { code: 3, also: tunnelled })
-    await proxy.close()
-    await parley(['chat', 'hi', '--cacert', 'r.json'], { code: 3 })
-    await parley(['chat', 'hi', '--set', 'a.b=1', '--no-stdin'])
-  })
-
-  test('chat of the packed program checks a schema, lays out Markdown and resumes a batch', async () => {
+  test('each command of the packed program runs', async () => {
     writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["name"]}')
-    const server = await serve((socket) => socket.end(response(message('{"name":"Emma"}'))))
-    try {
-      const argv = ['chat', 'Who?', '--schema', 's.json']
-      expect(await parley(argv, { also: envFor(server) })).toBe('{"name":"Emma"}\n')
-    } finally {
-      await server.close()
-    }
-    const fenced = '```js\nconst a = 1\n```'
-    expect(await parley(['chat', fenced, '--markdown', '--color', 'always'])).toContain('\u001b[')
-    const argv = ['chat', '--batch', '-', '--results', 'results.ndjson', '--resume']
-    for (let times = 1; times <= 2; times++) await parley(argv, { stdin: '"a"\n"b"\n' })
-    expect(readText(cwd, 'results.ndjson').trim().split('\n')).toHaveLength(2)
-  })
-
-  test('image of the packed program saves images, refuses an existing file and runs a batch', async () => {
-    const argv = ['image', '-m', 'alpha-image', 'a red fox']
-    await parley([...argv, '--profile', 'demo', '-o', 'demo.png'])
-    expect(await parley(argv)).toBe('a-red-fox.png\n')
-    await parley([...argv, '-o', 'a-red-fox.png'], { code: 11 })
-    await parley(['image', '-m', 'alpha-image', '-f', 'a-red-fox.png', '--batch', '-', '-o', 'pics/'], {
-      stdin: '"a fox"\n',
-    })
-    expect(filesIn(join(cwd, 'pics'))).toHaveLength(1)
-    writeFileSync(join(cwd, 'dot.gif'), Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'))
-    expect(await parley(['chat', '-f', 'dot.gif', 'What is it?', '--dry-run'])).toContain('image/gif')
-  })
-
-  test('the events commands of the packed program send, confirm, run, list and follow', async () => {
     writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
-    await parley(['events', 'send', 'Use a tool: list the files', '--follow'], { code: 12 })
-    await parley(['events', 'confirm', '--pending', '--allow', '--follow'])
-    const rules = ['--policy', 'rules.json', '--audit', 'audit.ndjson']
-    await parley(['events', 'run', 'Use a tool: list the files', ...rules])
-    writeFileSync(join(cwd, 'session.ndjson'), await parley(['events', 'list', '--raw']))
-    expect(await parley(['policy', 'check', 'rules.json', 'session.ndjson'])).toContain('allow')
-    expect(await parley(['events', 'list', '--type', 'agent.message'])).toContain('agent.message')
-    expect(await parley(['events', 'follow', '--history', '--raw'])).toContain('session.status_idle')
-    await parley(['events', 'send', '--interrupt', '--beta', 'nonsense'], { code: 2 })
-  })
-
-  test('api of the packed program reads all pages and creates a session', async () => {
-    const argv = ['api', 'agents', '/v1/sessions/sesn_1/events', '--paginate', '-o', 'page.ndjson']
-    await parley(argv)
-    const made = ['--profile', 'demo', '--set', 'agent=agent_1', '--set', 'environment_id=env_1']
-    expect(await parley(['api', 'agents', '/v1/sessions', ...made])).toContain('sesn_')
-    expect(readText(cwd, 'page.ndjson')).toContain('session.status_idle')
-  })
-
-  test('config of the packed program sets, reads, checks and deletes a profile', async () => {
-    const command = `${JSON.stringify(program[0])} -p 1`
-    await parley(['config', 'set', 'accessToken'], { stdin: 'canary-1234\n' })
-    await parley(['config', 'set', '--profile', 'work', 'baseUrl', env.PARLEY_BASE_URL ?? ''])
-    await parley(['config', 'set', '--profile', 'work', 'accessTokenCommand', command])
-    await parley(['config', 'use', 'work'])
-    expect(await parley(['config', 'profiles'])).toContain('work')
-    expect(await parley(['config', 'get', 'accessTokenCommand'])).toBe(`${command}\n`)
-    expect(await parley(['config', 'list', '--effective'])).toContain('agentsVersion')
-    expect(await parley(['config', 'check'])).toContain('gateway: reachable')
-    await parley(['chat', '--profile', 'work', 'hi'], { code: 3 })
-    await parley(['config', 'unset', '--profile', 'work', 'baseUrl'])
-    await parley(['config', 'delete', 'work', '--yes'])
-    expect(existsSync((await parley(['config', 'path'])).trim())).toBe(true)
-  })
-
-  test('serve of the packed program refuses a port in use, and completion and help print their texts', async () => {
-    const port = new URL(env.PARLEY_BASE_URL ?? '').port
-    await parley(['serve', '--port', port], { code: 11 })
-    for (const shell of ['bash', 'zsh', 'fish']) {
-      expect(await parley(['completion', shell])).toContain('parley')
+    writeFileSync(join(cwd, 'dot.gif'), Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'))
+    const { PARLEY_BASE_URL: address = '' } = env
+    const words = {
+      GATEWAY: address,
+      LOCALHOST: address.replace('127.0.0.1', 'localhost'),
+      PORT: new URL(address).port,
     }
-    expect(await parley(['help', 'exit-codes'])).toContain('rate-limited')
-    expect(JSON.parse(await parley(['help', 'chat', '--json']))).toHaveProperty('flags')
-    expect(await parley(['--help'])).toContain('parley chat')
-    expect(await parley(['--version'])).toBe(`${manifest.version}\n`)
-    await parley(['init'], { code: 2 })
-    expect(await parley(['help', 'completion'])).toContain('parley completion')
+    for (const [line, expected = '', stdin = ''] of lines) {
+      const argv = line
+        .split(' ')
+        .map((word) => (words[word as keyof typeof words] ?? word).replaceAll('|', ' '))
+      const { code, out, err } = await execute(argv, { program, cwd, env, stdin })
+      expect(code, `${line}: ${err}`).toBe(typeof expected === 'number' ? expected : 0)
+      if (typeof expected === 'string') expect(out, line).toContain(expected)
+    }
+    expect(readJson(cwd, 'r.json')).toMatchObject({ exit: 0 })
+    expect(readText(cwd, 'a.md')).toContain('“And? r.json')
+    expect(readText(cwd, 'results.ndjson').trim().split('\n')).toHaveLength(2)
+    expect(readText(cwd, 'page.ndjson')).toContain('session.status_idle')
+    expect(filesIn(join(cwd, 'pics'))).toHaveLength(1)
+    const proxy = await serve((socket) => socket.end(response('', '407 Who are you?')))
+    const proxied = { ...env, HTTPS_PROXY: proxy.url, PARLEY_BASE_URL: 'https://a.test' }
+    expect((await execute(['chat', 'hi'], { program, cwd, env: proxied, stdin: '' })).code).toBe(3)
+    await proxy.close()
   })
 
   test('the packed program prompts and lays out text on a terminal (needs script)', async () => {
