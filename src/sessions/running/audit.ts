@@ -69,6 +69,8 @@ export class Audit {
    * Decisions of this run, by tool use id. If the session no longer needs the reply, the decision is removed.
    */
   readonly judgements = new Map<string, Judgement>()
+  /** Decisions of this run that took effect, by tool use id. See `applyDecision`. */
+  readonly effective = new Map<string, Judgement['decision']>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
   #file: AppendedFile | undefined

@@ -173,15 +173,17 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
 }
 
 /**
- * Prints a decision of this run after it took effect: the command has started, or the service has accepted
- * the reply. Omits the input of the tool use, because the transcript has already printed it.
+ * Counts and prints a decision of this run after it took effect: the command has started, or the service has
+ * accepted the reply. Omits the input of the tool use, because the transcript has already printed it.
  */
-export function printDecision({ audit, context: { host, messages } }: SessionRun, id: string): void {
+export function applyDecision({ audit, context: { host, messages } }: SessionRun, id: string): void {
   const judgement = audit.judgements.get(id)
   const reply = audit.getReply(id)
   // The decision to run a command was printed when the command started.
   const isPrinted = 'result' in reply && reply.result !== undefined
-  if (!judgement || isPrinted || !host.stderr.isTerminal) return
+  if (!judgement || isPrinted) return
+  audit.effective.set(id, judgement.decision)
+  if (!host.stderr.isTerminal) return
   const { use, decision, by, reason } = judgement
   const tool = quoteAndShortenName(use.name)
   const what =
@@ -219,7 +221,7 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
     record: (event, reason) => {
       const line = event === 'sent' ? { event, sent } : { event }
       for (const { use } of replies) run.audit.addReplyStep(use, line, { reason })
-      if (event === 'accepted') for (const { use } of replies) printDecision(run, use.id)
+      if (event === 'accepted') for (const { use } of replies) applyDecision(run, use.id)
     },
   })
   if (is === 'accepted') for (const { event } of replies) run.follower.seen.log.addAccepted(event)
@@ -307,7 +309,7 @@ function updateUnconfirmed(
       closeUnsentReply(run, use, `it already has the answer ${result}`)
     else {
       audit.addReplyStep(use, { event: 'accepted' })
-      printDecision(run, use.id)
+      applyDecision(run, use.id)
     }
     return
   }

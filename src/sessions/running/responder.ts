@@ -12,6 +12,7 @@ import { createConfirmationEvent, createToolResultEvent } from '../reply-events.
 import type { SessionClient } from '../session.ts'
 import { formatReason, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import {
+  applyDecision,
   closeObsoleteReplies,
   closeRemainingReplies,
   filterWaitingToolUses,
@@ -19,7 +20,6 @@ import {
   findToolUse,
   pollUnconfirmedReplies,
   postReplies,
-  printDecision,
   refreshUntil,
 } from './replies.ts'
 import { interruptedCommandResult } from './reply-state.ts'
@@ -43,11 +43,8 @@ export class ToolUseResponder {
     this.#run = run
     this.#prompt = new ConfirmationPrompt(run.context, run.parts.inspectCommand)
     run.audit.resumeReplies(new Set(run.follower.state.stopIds))
-    // After a refusal, or without a command for the tool, the tool use is still open.
-    const isOpen = (id: string) => ['deciding', 'left-open'].includes(run.audit.getReply(id).is)
-    const countOf = (wanted: 'allow' | 'deny') =>
-      [...run.audit.judgements.values()].filter(({ decision, use }) => decision === wanted && !isOpen(use.id))
-        .length
+    const countOf = (wanted: Judgement['decision']) =>
+      [...run.audit.effective.values()].filter((decision) => decision === wanted).length
     run.context.reportData.figures.toolUses = () => {
       const { stop, answerable } = run.follower.state
       return {
@@ -252,7 +249,7 @@ export class ToolUseResponder {
     const { policy, toolTimeoutMs } = plan
     requireTimeLeft(deadline)
     audit.addReplyStep(use, { event: 'start' })
-    printDecision(this.#run, use.id)
+    applyDecision(this.#run, use.id)
     const limit = deadline.narrow(toolTimeoutMs, `did not end within ${toolTimeoutMs / 1000} s`)
     const result = await runTool(this.#run, use, policy.toolCommands?.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed

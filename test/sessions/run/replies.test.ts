@@ -112,13 +112,21 @@ test('if no idle event follows a reply that got a 500, events run exits with 10 
   expect(requests.at(-1)?.at).toBeLessThan(31_000)
   const session = ['-s', 's1', '--no-stdin']
   const resume = ['events', 'run', ...session, ...line.slice(3), ...report, '--deadline', '10m']
-  expect(service.lines('report.json')).toMatchObject([{ retry: 'look-first', sent: 'unknown', resume }])
+  const toolUses = { allowed: 0, open: 1 }
+  expect(service.report()).toMatchObject({ retry: 'look-first', sent: 'unknown', resume, toolUses })
   const second = await run(resume)
   expect({ code: second.code, replies: replies() }, second.err).toEqual({ code: 10, replies: [[allowed]] })
   expect(requests.at(-1)?.at).toBeLessThan(40_000)
   expect((await run(['events', 'confirm', 't1', '--allow'])).code).toBe(0)
   const third = await run(resume)
   expect([third.code, third.out, replies().length], third.err).toEqual([0, 'done\n', 2])
+})
+
+test('the report counts an accepted confirmation, even if the tool use then waits for its result', async () => {
+  const service = createSessionService({ posts: [waits, { type: allowed.type, next: [waitsFor('t1')] }] })
+  const { code, err } = await service.run([...line, ...report])
+  expect([code, service.replies()], err).toEqual([12, [[allowed]]])
+  expect(service.report().toolUses).toMatchObject({ allowed: 1, denied: 0, run: 0, open: 1 })
 })
 
 test.each([401, 404, 409])(
