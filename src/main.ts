@@ -50,7 +50,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     const describe = (...states: (string | undefined)[]) =>
       ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     const { sent, retry, mayDuplicate } = tracker
-    const known = { sent, retry, mayDuplicate, savedFiles, resumeArguments: tracker.getResumeCommand() }
+    const resumeArguments = tracker.getResumeCommand()
+    const known = { sent, retry, mayDuplicate, savedFiles, resumeArguments, attempts: countAttempts() }
     // If the run has failed already, its data is saved, and only its failure has the names of the files.
     const state = ended ? formatFailureMessage(ended) : consequence
     const failure = (ended ?? new CliError('stopped', '', known)).with({}, describe(state))
@@ -90,6 +91,10 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
   }
 
+  function countAttempts(): number | undefined {
+    return reportData.attempts || undefined
+  }
+
   function getCommandName(): string {
     return `parley ${reportData.command ?? ''}`.trimEnd()
   }
@@ -114,7 +119,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
     // A failed write has no delivery state, so parley adds the state of all requests of the run.
     const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
-    const failure = thrown.with({ sent, mayDuplicate })
+    const failure = thrown.with({ sent, mayDuplicate, attempts: countAttempts() })
     ended = failure
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)

@@ -66,7 +66,7 @@ async function requestLines(
   input: BatchInput,
 ): Promise<void> {
   const { source, registry, tally } = input
-  const { host, deadline, tracker, reportData } = context
+  const { host, deadline, tracker } = context
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
   // The results file is opened before the input is read, because its results show which lines are finished.
   // If the input is invalid, a cleanup deletes a results file that this run created.
@@ -115,7 +115,7 @@ async function requestLines(
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.printSummary(outcome.stop)
     const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options, tally)
-    throwFailure({ ...outcome, stop }, options, tally, { sent: tracker.sent, attempts: reportData.attempts })
+    throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
 }
 
@@ -170,7 +170,7 @@ function throwFailure(
   { stop, failure }: BatchOutcome,
   { maxFailed, resume, results }: BatchOptions,
   { ok, failed, skipped, total, hasAnswer }: BatchTally,
-  facts: { sent: SentStatus; attempts: number },
+  sent: SentStatus,
 ): void {
   // Without --resume, the same command would pay for the answers again, or fail because its results file
   // exists.
@@ -179,7 +179,7 @@ function throwFailure(
   if (stop) {
     // If the deadline stopped the batch, the same command may succeed later.
     const canContinue = stop.kind === 'stopped' && stop.details.deadline
-    throw stop.with({ ...facts, retry: getRetry(canContinue ? { retry: 'later' } : stop.details) })
+    throw stop.with({ sent, retry: getRetry(canContinue ? { retry: 'later' } : stop.details) })
   }
   if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
@@ -187,6 +187,6 @@ function throwFailure(
   const { index, error } = failure
   const which = `${failed === 1 ? '' : 'such as '}line ${index}`
   // The result of the line already contains its answer, so the failure omits the answer.
-  const details = { ...facts, retry: getRetry(error.details), answer: undefined }
+  const details = { sent, retry: getRetry(error.details), answer: undefined }
   throw error.with(details, `${counted}${limit}, ${which}: ${error.message}`)
 }

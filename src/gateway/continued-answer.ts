@@ -36,7 +36,6 @@ const maxRequests = 64
 export class ContinuedAnswer {
   /** Outcome of the last part. Its token counts, `otherContent` and flags cover all parts. */
   end: AnswerOutcome = { summary: {}, otherContent: new Set(), isEndAssumed: false }
-  attempts = 0
   isWhole = false
   #body: Uint8Array
   readonly #sentTokens = new Set<string>()
@@ -62,18 +61,17 @@ export class ContinuedAnswer {
     { requireNext, isRepeated = false }: { requireNext?(): void; isRepeated?: boolean } = {},
   ): Promise<T> {
     for (;;) {
-      const { attempts } = this
+      const isFirst = !this.isBegun
       try {
         if (this.isBegun) requireNext?.()
         const end = await send(this.#body, async (response) => {
           const part = await reader.read(response)
-          this.attempts += response.attempts
           this.#add(part)
           return this.isWhole ? { value: await reader.finish(response, this) } : undefined
         })
         if (end) return end.value
       } catch (error) {
-        throw attempts > 0 ? this.#explain(error, attempts, isRepeated) : error
+        throw isFirst ? error : this.#explain(error, isRepeated)
       }
     }
   }
@@ -106,21 +104,16 @@ export class ContinuedAnswer {
     this.#body = addToken(this.#body, token)
   }
 
-  /**
-   * Adds the attempts of the earlier requests to a failure. If the service answered an earlier request, the
-   * failure also shows this.
-   */
-  #explain(error: unknown, attempts: number, isRepeated: boolean): unknown {
-    if (!(error instanceof CliError)) return error
-    const { kind, message, details } = error
-    const sum = { attempts: attempts + (details.attempts ?? 0) }
-    if (this.isWhole) return error.with(sum)
+  /** Adds to a failure that the service answered an earlier request. */
+  #explain(error: unknown, isRepeated: boolean): unknown {
+    if (!(error instanceof CliError) || this.isWhole) return error
+    const { kind, message } = error
     const why =
       kind === 'file' || kind === 'stopped' ? message : `the answer could not be continued: ${message}`
-    const summed = error.with(sum, why)
+    const failure = error.with({}, why)
     return isRepeated
-      ? summed.with({ sent: getSentAfterAnswer(summed) })
-      : toFailureAfterAnsweredRequest(summed)
+      ? failure.with({ sent: getSentAfterAnswer(failure) })
+      : toFailureAfterAnsweredRequest(failure)
   }
 }
 

@@ -28,7 +28,6 @@ import {
 import { chooseTransport } from './transport.ts'
 
 export interface ReadableResponse extends HttpResponse {
-  attempts: number
   /**
    * Records that the service accepted the request. A later failure does not change this. If a signal ends the
    * run later, parley prints `message`.
@@ -118,12 +117,11 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       const head = readRetryAndRequestId(response.headers, host.timers.wallTime())
       const { status } = response
       const addFacts = <E>(failure: E): E | CliError =>
-        failure instanceof CliError ? addResponseDetails(failure, head, { status, attempts }) : failure
+        failure instanceof CliError ? addResponseDetails(failure, head, status) : failure
       if (status >= 300) throw addFacts(await readErrorResponse(response, endpoint, head, host.timers))
       call.reach('answered')
       if (signed.secret) signed.secret.hasWorked = true
       const answer: ReadableResponse = {
-        attempts,
         accept: call.confirm,
         fail(error) {
           const failure = explain(addFacts(error))
@@ -229,7 +227,7 @@ function createCallRules(
       const wait = decideWait(failure, attempts)
       const ended = wait instanceof CliError ? wait : failure
       // The failure must not report "nothing was sent" if an earlier attempt sent the request.
-      last = (ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended).with({ attempts })
+      last = ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended
       if (wait instanceof CliError) return last
       if (wait > 0) messages.note(describeRetry(last, wait))
       return wait
@@ -240,10 +238,8 @@ function createCallRules(
       try {
         requireLock?.()
       } catch (error) {
-        if (!(error instanceof CliError)) throw error
-        const { attempts } = earlier.details
-        const isUnanswered = call.getOutcome().sent === 'unknown'
-        throw isUnanswered ? joinEarlier(error, earlier) : error.with({ attempts })
+        const isUnanswered = error instanceof CliError && call.getOutcome().sent === 'unknown'
+        throw isUnanswered ? joinEarlier(error, earlier) : error
       }
     },
   }
@@ -256,14 +252,10 @@ const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
 const joinLines = (...lines: (string | undefined)[]) =>
   lines.filter((line) => line !== undefined).join('\n') || undefined
 
-function addResponseDetails(
-  failure: CliError,
-  head: RetryAndRequestId,
-  response: { status: number; attempts: number },
-): CliError {
+function addResponseDetails(failure: CliError, head: RetryAndRequestId, status: number): CliError {
   const { details } = failure
   const { retryAfterSeconds = details.retryAfterSeconds, requestId = details.requestId } = head
-  return failure.with({ retryAfterSeconds, requestId, ...response })
+  return failure.with({ retryAfterSeconds, requestId, status })
 }
 
 export const describeRetry = ({ message }: CliError, waitMs: number): string =>

@@ -103,8 +103,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     explain(failure) {
       const { kind, message } = failure
       const why = mismatch && kind === 'not-sent' ? `${mismatch.message}; ${message}` : message
-      const { attempts } = context.reportData
-      const explained = mismatch ? toFailureAfterAnsweredRequest(failure.with({ attempts }, why)) : failure
+      const explained = mismatch ? toFailureAfterAnsweredRequest(failure.with({}, why)) : failure
       const { sent = 'no' } = explained.details
       if (!conversation || isAnswered || sent === 'no') return explained
       return explained.with({}, `${explained.message}; ${conversation.unchangedNote}`)

@@ -161,13 +161,10 @@ export class SessionRun implements SessionClient, WorkHooks {
 
   /**
    * Sets `sent` to the state of this run. A failure about events of an earlier run or another client has
-   * `sent: 'yes'`, although this run may have sent nothing. Also sets `attempts` to the requests of the whole
-   * run, because the failed call does not count the reconnects before it.
+   * `sent: 'yes'`, although this run may have sent nothing.
    */
   correctFacts(error: CliError): CliError {
-    const { attempts } = this.context.reportData
-    const failure = error.details.attempts === undefined ? error : error.with({ attempts })
-    return failure.details.sent === 'yes' ? failure.with({ sent: this.context.tracker.sent }) : failure
+    return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
   }
 
   createInterruptedError(why: string): CliError {

@@ -122,11 +122,12 @@ test('if no idle event follows a reply that got a 500, events run exits with 10 
   expect([third.code, third.out, replies().length], third.err).toEqual([0, 'done\n', 2])
 })
 
-test('the report counts an accepted confirmation, even if the tool use then waits for its result', async () => {
+test('the report counts an accepted confirmation, and the failure all requests, even if the tool use then waits for its result', async () => {
   const service = createSessionService({ posts: [waits, { type: allowed.type, next: [waitsFor('t1')] }] })
-  const { code, err } = await service.run([...line, ...report])
+  const { code, err, requests } = await service.run([...line, ...report, '--errors', 'json'])
   expect([code, service.replies()], err).toEqual([12, [[allowed]]])
   expect(service.report().toolUses).toMatchObject({ allowed: 1, denied: 0, run: 0, open: 1 })
+  expect(readError(err)).toMatchObject({ kind: 'waiting', attempts: requests.length })
 })
 
 test.each([401, 404, 409])(
