@@ -14,7 +14,7 @@ import { describeUnansweredCommand, listUnansweredCommands } from './unanswered-
 type OtherTask = NonNullable<Follower['task']['otherTask']>
 
 export const auditResumeHint =
-  "to continue, run the same command with the same --audit again; it waits until the session's event list contains the task"
+  "to continue, run the same command with the same --audit again; it looks for the task in the session's event list for up to 30 s"
 
 export const taskAcceptedText = 'the task was accepted'
 

@@ -146,7 +146,7 @@ test('Y135: events run resumes a task of unknown delivery if the list shows it, 
   const first = await agent.runTask(['go'])
   expect([first.code, agent.taskLines()]).toEqual([10, ['sent', 'unknown']])
   expect(first.err).toContain(
-    "  the task may have been accepted: to continue, run the same command with the same --audit again; it waits until the session's event list contains the task\n",
+    "  the task may have been accepted: to continue, run the same command with the same --audit again; it looks for the task in the session's event list for up to 30 s\n",
   )
   expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
   expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown', 'accepted', 'done']])
