@@ -1,4 +1,4 @@
-import { brotliCompressSync, crc32, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import { decompressBody } from '../../src/http/decompress.ts'
@@ -7,23 +7,6 @@ import { answering, run } from '../harness/run.ts'
 
 const text = '{"said":"hello, hello, hello, hello, hello"}\n'
 const twice = Buffer.concat([gzipSync('{"said":'), gzipSync('"hello"}\n')])
-
-/** Adds an extra field, a name, a comment and a header checksum to a gzip member. */
-function addHeaderFields(member: Buffer): Buffer {
-  const head = Buffer.from(member.subarray(0, 10))
-  head[3] = 2 | 4 | 8 | 16
-  const fields = Buffer.concat([head, Buffer.from('\x03\0abcname\0said\0', 'latin1')])
-  const sum = Buffer.alloc(4)
-  sum.writeUInt32LE(crc32(fields))
-  return Buffer.concat([fields, sum.subarray(0, 2), member.subarray(10)])
-}
-
-/** Flips one bit, `place` bytes before the end. A gzip member ends with 4 bytes of checksum and 4 of length. */
-function flipBit(member: Buffer, place: number): Buffer {
-  const copy = Buffer.from(member)
-  copy[copy.length - place] = (copy.at(-place) as number) ^ 1
-  return copy
-}
 
 /** Runs `api` with a body in chunks of `size` bytes, and returns what it prints. */
 async function runApi(coding: string | undefined, body: Uint8Array, size = body.length) {
@@ -47,20 +30,15 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['gzip', 'x-gzip', gzipSync(text)],
   ['two gzip members', 'gzip', twice, '{"said":"hello"}\n'],
   ['gzip followed by zeros', 'gzip', Buffer.concat([gzipSync(text), Buffer.alloc(9)])],
-  ['gzip with all optional header fields', 'gzip', addHeaderFields(gzipSync(text))],
   ['brotli', 'br', brotliCompressSync(text)],
   ['deflate', 'deflate', deflateSync(text)],
-  ['deflate of level 9', 'deflate', deflateSync(text, { level: 9 })],
   ['raw deflate', 'deflate', deflateRawSync(text)],
   ['raw deflate', 'deflate', deflateRawSync(text, { level: 0 })],
   ['gzip', 'identity, gzip', gzipSync(text)],
-  ['gzip', ', gzip,', gzipSync(text)],
-  ['gzip of a long text', 'gzip', gzipSync('x'.repeat(1000)), 'x'.repeat(1000)],
   // With this length, the bytes look like deflate with a header.
   ['raw deflate', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
   // Some proxies repeat the name without encoding the body twice.
   ['a body that is gzipped once', 'gzip, gzip', gzipSync(text)],
-  ['a body that is gzipped once', 'gzip,gzip,gzip', gzipSync(text)],
 ])(
   'R30, R60, R61, R62: parley decodes %s with Content-Encoding %j, in chunks of any size',
   async (_, coding, body, out = text) => {
@@ -83,18 +61,10 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['gzip, zst', gzipSync(text), 'cannot be read: its encoding, gzip, zst, is unknown'],
   ['constructor', gzipSync(text), 'cannot be read: its encoding, constructor, is unknown'],
   ['gzip', Buffer.from(text), 'cannot be read: it cannot be decompressed'],
-  [
-    'gzip',
-    Buffer.concat([gzipSync(text), Buffer.from('garbage')]),
-    'cannot be read: it cannot be decompressed',
-  ],
-  ['gzip, br', gzipSync(text), 'cannot be read: its encoding, gzip, br, is unknown'],
-  ['gzip', gzipSync(text).subarray(0, -9), noEnd],
-  ['gzip', Buffer.from('\x1f'), noEnd],
   ['gzip', gzipSync(text).subarray(0, -1), noEnd],
   ['gzip', gzipSync(text).subarray(0, 5), noEnd],
-  ['gzip', flipBit(gzipSync(text), 1), 'cannot be read: it cannot be decompressed'],
-  ['gzip', flipBit(gzipSync(text), 8), 'cannot be read: it cannot be decompressed'],
+  // The last byte is a part of the length.
+  ['gzip', Buffer.concat([gzipSync(text).subarray(0, -1), Buffer.of(9)]), 'cannot be read: it cannot be decompressed'],
   ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), noEnd],
   ['br', brotliCompressSync(text).subarray(0, -3), noEnd],
   ['deflate', deflateSync(text).subarray(0, -5), noEnd],
@@ -166,14 +136,6 @@ test('if a reset cuts a body of which nothing can be decompressed, a reader gets
   }
 })
 
-test('parley reports the connection error if the connection breaks in a compressed body', async () => {
-  const body = async function* () {
-    yield gzipSync(text).subarray(0, 20)
-    throw new CliError('response', 'the connection was reset')
-  }
-  await expect(readBody(decompressBody(response(body())).body)).rejects.toThrow('the connection was reset')
-})
-
 test.each(['gzip', 'gzip, gzip'])(
   'if a reader of a response stops early, parley closes the %s body',
   async (coding) => {
@@ -189,33 +151,3 @@ test.each(['gzip', 'gzip, gzip'])(
     expect(isClosed).toBe(true)
   },
 )
-
-test('a reader of a response can stop early even if the body has no method that closes the body', async () => {
-  const body = { [Symbol.asyncIterator]: () => ({ next: async () => ({ value: gzipSync(text) }) }) }
-  const read: string[] = []
-  for await (const piece of decompressBody(response(body as AsyncIterable<Uint8Array>)).body) {
-    read.push(Buffer.from(piece).toString())
-    break
-  }
-  expect(read).toEqual([text])
-})
-
-const plain = gzipSync(text)
-/** Adds a file name of this length to the gzip header. */
-const named = (length: number) => {
-  const head = Buffer.from(plain.subarray(0, 10))
-  head[3] = 8
-  return Buffer.concat([head, Buffer.alloc(length, 'n'), Buffer.of(0), plain.subarray(10)])
-}
-const withByte = (place: number, byte: number) => plain.map((each, at) => (at === place ? byte : each))
-
-test.each<[title: string, body: Uint8Array, isRead: boolean]>([
-  ['accepts a file name', named(1), true],
-  ['accepts a file name of 64 KiB', named(64 * 1024), true],
-  ['accepts a file name of over 64 KiB', named(64 * 1024 + 1), true],
-  ['rejects a wrong first byte', withByte(0, 0x1e), false],
-  ['rejects a wrong second byte', withByte(1, 0x8a), false],
-  ['rejects an unknown method', withByte(2, 7), false],
-])('parley %s in a gzip header', async (_, body, isRead) => {
-  expect((await runApi('gzip', body)).out).toBe(isRead ? text : Buffer.from(body).toString())
-})
