@@ -82,26 +82,6 @@ test('all pages and sections that comments cite exist', () => {
   expect(cited.filter(({ isFound }) => !isFound).map(({ file, name }) => `${file}: ${name}`)).toEqual([])
 })
 
-test.each([
-  ['/** A page (gateway, 9.9). */', ['gateway, 9.9'], []],
-  ['/** By every rule of session\n * events, 2.2, 4.1 and 8. */', ['2.2', '4.1', '8'], []],
-  ['// As seen (public clients, 1;\n// recorded, 6).', ['public clients, 1', 'recorded, 6'], []],
-  ['x() // (`cli.md`, Failure)', [], ['cli.md Failure']],
-  ['/** `spec/beyond.md`; *.md is no page. */', [], ['spec/beyond.md']],
-  ["const url = 'https://a.test/x.md' /* (gateway, 1) */", [], []],
-])(
-  'the check of comments finds the citations in the comment %j',
-  (source, expectedSections, expectedPages) => {
-    const [text = ''] = commentsOf(source)
-    expect(citedSections(text)).toEqual(
-      expectedSections.map((name) => (/^\d/.test(name) ? `session events, ${name}` : name)),
-    )
-    expect(citedPages(text).map(({ path, heading = '' }) => `${path} ${heading}`.trim())).toEqual(
-      expectedPages,
-    )
-  },
-)
-
 const faults = read('test/faults/README.md')
 
 /** Returns the ids of the table rows in test/faults/README.md. */

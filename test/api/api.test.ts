@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { StdStream } from '../../src/io/output.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { createIdleClock } from '../harness/clock.ts'
 import { answerInOrder, breaking } from '../harness/responses.ts'
 import {
   answering,
   createInterrupt,
-  ownerOnlyMode,
   type RunOptions,
   readText,
   rejected,
@@ -187,33 +184,6 @@ describe('output of api', () => {
   })
 })
 
-const post = ['gateway', '/v1/m', '--set', 'a=1']
-const chunks = ['first ', 'second ', 'third']
-
-async function call(words: string[], world: RunOptions) {
-  const cwd = temporaryFolder()
-  const ended = await api(words, { cwd, env: { TMPDIR: cwd }, exchange: answering(chunks), ...world })
-  const name = readdirSync(cwd).find((file) => file.startsWith('parley-'))
-  return { ...ended, cwd, path: name && join(cwd, name), saved: name && readText(cwd, name) }
-}
-
-test.each<[string, string[], StdStream, string]>([
-  ['a full disk', [], createFailingStdout(0, 'ENOSPC'), 'no space left on the disk'],
-  ['a closed stdout', [], { ...createFailingStdout(0), isClosed: true }, 'it was closed when parley started'],
-  ['an unread pipe until the deadline', ['--deadline', '5'], createFailingStdout(0), 'the deadline passed'],
-])('api saves the whole body if stdout accepted nothing: %s', async (_, flags, stdout, why) => {
-  const {
-    code,
-    err,
-    path = '',
-    saved,
-  } = await call([...post, ...flags], { stdout, timers: createIdleClock() })
-  expect([code, saved]).toEqual([11, 'first second third'])
-  expect(err).toContain(`parley: stdout: ${why}`)
-  expect(err).toContain(`; the received data is saved as ${path}\n`)
-  expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
-})
-
 test('if a signal ends api, the message names the file in which api saved the received body', async () => {
   const cwd = temporaryFolder()
   const { onSignal, interrupt } = createInterrupt()
@@ -223,7 +193,7 @@ test('if a signal ends api, the message names the file in which api saved the re
       resolve(interrupt(143))
       return new Promise(() => {})
     })
-    void api(post, { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
+    void api(['gateway', '/v1/m', '--set', 'a=1'], { cwd, env: { TMPDIR: cwd }, exchange, stdout, onSignal })
   })
   const [name = ''] = readdirSync(cwd)
   expect(readText(cwd, name)).toBe('paid')

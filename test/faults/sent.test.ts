@@ -38,7 +38,11 @@ testNetworkFaults('U: parley reports a request that was sent and not answered', 
   ...forChatAndSend(
     'U03: parley exits with 10 if the server closes the connection without reading',
     { listen: { onConnection: (socket) => void socket.end() }, flags: ['--retries', '0'] },
-    { code: 10, conns: 1, err: ['the connection was closed without an answer'] },
+    {
+      code: 10,
+      conns: 1,
+      err: ['the connection was closed without an answer (should the address begin with https://?)'],
+    },
   ),
   ...forChatAndSend(
     'U05: parley exits with 10 after --timeout if no response arrives',

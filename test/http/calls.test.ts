@@ -17,21 +17,15 @@ import { childEnvironment } from '../harness/environment.ts'
 import { answering, credentials, temporaryFolder } from '../harness/run.ts'
 import { createSignal } from '../harness/session-service.ts'
 
-interface Run {
-  caller: ServiceCaller
-  requests: HttpRequest[]
-  /** Number of spinners that are shown or pending. */
-  spinners(): number
-  /** Returns the message that the run would print if a signal arrived now. */
-  interrupted(): string | undefined
-}
-
-/** Starts a run. `exchange` gets the model of each call, by which a test chooses how the call ends. */
+/**
+ * Starts a run. `exchange` gets the model of each call, by which a test chooses how the call ends. `spinners`
+ * returns the number of spinners that are shown or pending.
+ */
 async function startRun(
   exchange: (model: string, onSent: () => void) => ReturnType<Exchange>,
   flags: Partial<SharedFlags> = {},
   stdin = '',
-): Promise<Run> {
+) {
   const cwd = temporaryFolder()
   const requests: HttpRequest[] = []
   const terminal = {
@@ -56,7 +50,6 @@ async function startRun(
       return exchange(/models\/([^:/]+)/.exec(request.url)?.[1] ?? '', onSent)
     },
   }
-  const tracker = new WorkTracker()
   const context = await createContext(
     host,
     { given: [], quiet: true, settings: { retries: { value: '0', flag: '--retries' } }, ...flags },
@@ -65,13 +58,13 @@ async function startRun(
       cleanups,
       secrets: new Secrets(),
       reportData: new ReportData(0),
-      tracker,
+      tracker: new WorkTracker(),
     },
   )
   const caller = createServiceCaller(context, await readSettings(context))
   const before = [...cleanups].length
   const spinners = () => [...cleanups].length - before
-  return { caller, requests, spinners, interrupted: () => tracker.interrupt().consequence }
+  return { caller, requests, spinners }
 }
 
 const call = (caller: ServiceCaller, model: string, read: () => Promise<string> = async () => model) =>
@@ -122,30 +115,6 @@ test('each of several concurrent calls reports its own delivery, status and requ
     expect.objectContaining({ sent: 'yes', status: 200, requestId: 'req_strange' }),
   ])
   expect((ended[2] as CliError).details.requestId).toBeUndefined()
-})
-
-test('the message of an interrupted run states once, for all running calls, whether a request was sent', async () => {
-  const answers = new Map<string, () => void>()
-  const { caller, interrupted } = await startRun(async (model, onSent) => {
-    if (model !== 'connecting') onSent()
-    await new Promise<void>((resolve) => answers.set(model, resolve))
-    return answering('{}')({} as never)
-  })
-  const underWay = () => expect.poll(() => answers.size)
-  const ends = [call(caller, 'a')]
-  await underWay().toBe(1)
-  expect(interrupted()).toBe('the request was sent; it may have been carried out')
-  ends.push(call(caller, 'b'), call(caller, 'connecting'))
-  await underWay().toBe(3)
-  expect(interrupted()).toBe('the request was sent; it may have been carried out')
-  answers.get('a')?.()
-  await ends[0]
-  answers.get('connecting')?.()
-  await ends[2]
-  expect(interrupted()).toBe('the request was sent; it may have been carried out')
-  answers.get('b')?.()
-  await ends[1]
-  expect(interrupted()).toBeUndefined()
 })
 
 test('the spinner stays on the terminal until the last of several concurrent calls ends', async () => {

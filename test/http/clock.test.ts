@@ -38,13 +38,3 @@ test('a wall clock that is set back does not extend the deadline of a call', asy
   expect(JSON.parse(err).error).toMatchObject({ deadline: true })
   expect(timers.now() - start).toBeLessThan(7000)
 })
-
-test('parley compares a Retry-After date with the wall clock', async () => {
-  const clock = createClock()
-  const timers = { ...clock, wallTime: () => Date.UTC(2020, 0, 1) }
-  const start = timers.now()
-  const retryAfter = new Date(timers.wallTime() + 20_000).toUTCString()
-  const exchange = answering('{}', { status: 503, headers: { 'retry-after': retryAfter } })
-  await run(['chat', 'x', '--retries', '1'], { timers, exchange })
-  expect(timers.now() - start).toBe(20_000)
-})

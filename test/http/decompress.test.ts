@@ -64,7 +64,11 @@ test.each<[coding: string, body: Uint8Array, why: string]>([
   ['gzip', gzipSync(text).subarray(0, -1), noEnd],
   ['gzip', gzipSync(text).subarray(0, 5), noEnd],
   // The last byte is a part of the length.
-  ['gzip', Buffer.concat([gzipSync(text).subarray(0, -1), Buffer.of(9)]), 'cannot be read: it cannot be decompressed'],
+  [
+    'gzip',
+    Buffer.concat([gzipSync(text).subarray(0, -1), Buffer.of(9)]),
+    'cannot be read: it cannot be decompressed',
+  ],
   ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), noEnd],
   ['br', brotliCompressSync(text).subarray(0, -3), noEnd],
   ['deflate', deflateSync(text).subarray(0, -5), noEnd],

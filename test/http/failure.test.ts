@@ -62,12 +62,6 @@ describe('--errors json', () => {
       { exit: 6, retry: 'later', safeToRetry: false },
     ],
     [
-      'true after a refused chat',
-      ['chat', 'x', '--retries', '0'],
-      [status(429)],
-      { retry: 'later', safeToRetry: true },
-    ],
-    [
       'true after a list request',
       ['events', 'list', '-s', 's', '--retries', '0'],
       [status(502)],
@@ -93,22 +87,10 @@ describe('--errors json', () => {
       { kind: 'file', retry: 'never' },
     ],
     [
-      'a stream that ends with an overload',
-      ['chat', 'x', '--stream'],
-      `data: ${envelope('overloaded_error', 'busy')}\n\n`,
-      { kind: 'response', retry: 'later' },
-    ],
-    [
       'a cut response to an event',
       ['events', 'send', 'x', '-s', 's'],
       '{',
       { kind: 'response', safeToRetry: false, retry: 'look-first', sent: 'unknown' },
-    ],
-    [
-      'an event that is forbidden',
-      ['events', 'send', 'x', '-s', 's'],
-      envelope('forbidden', 'no'),
-      { kind: 'credentials', exit: 3, safeToRetry: false, retry: 'look-first', sent: 'unknown' },
     ],
     [
       'a POST with a rate limit',

@@ -101,16 +101,3 @@ test('--timeout ends an upload that makes no progress', async () => {
     await new Promise(setImmediate)
   }
 })
-
-test('if a connection to an http:// address closes without an answer, parley suggests https://', async () => {
-  const server = await serve((socket) => void socket.end(''))
-  const { code, err } = await run(['chat', 'hi', '--retries', '1'], {
-    exchange: 'network',
-    env: envFor(server),
-  })
-  await server.close()
-  expect(code).toBe(10)
-  expect(err).toContain(
-    ': the connection was closed without an answer (should the address begin with https://?)\n',
-  )
-})

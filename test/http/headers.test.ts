@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { version } from '../../package.json'
 import { answering, rejected, run, temporaryFolder } from '../harness/run.ts'
 
 const withHeaders = (...headers: string[]) =>
@@ -65,15 +64,6 @@ test.each(['@line', 'X-Assertion: @value', 'X-Assertion:@value'])(
 test('-H "NAME: @@TEXT" sends @TEXT', async () => {
   const { requests } = await withHeaders('X-A: @@b', 'X-B: c@d')
   expect(requests[0]?.headers).toMatchObject({ 'X-A': '@b', 'X-B': 'c@d' })
-})
-
-test('parley exits with 11 and sends nothing if -H names a missing file', async () => {
-  expect(await withHeaders('X-A: @none')).toMatchObject(rejected(11, 'none: no such file or folder'))
-})
-
-test('the header User-Agent has the name and the version of parley', async () => {
-  const { requests } = await run(['chat', 'hi'])
-  expect(requests[0]?.headers).toMatchObject({ 'User-Agent': `parley-cli/${version}` })
 })
 
 test.each([

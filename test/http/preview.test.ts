@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { version } from '../../package.json'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, run } from '../harness/run.ts'
@@ -34,17 +34,17 @@ test('K30: --dry-run redacts and --curl omits a header whose name looks like a c
   expect(curl.out).toContain('"X-Goog-Api-Key: $X_GOOG_API_KEY"')
 })
 
-describe.each([
+// On a terminal, the command has $'…', which bash and zsh support, but not sh.
+test.each([
   ['bash', 'bash'],
   ['zsh', 'zsh'],
-])('V20: a command of --curl runs in %s (needs %s)', (shell) => {
-  const curlArguments = (script: string) =>
-    spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
-      .stdout.toString()
-      .split('\0')
-
-  // On a terminal, the command has $'…', which bash and zsh support, but not sh.
-  test('V20: on a terminal, --curl prints a command that sends the exact body', async () => {
+])(
+  'V20: on a terminal, --curl prints a command that sends the exact body in %s (needs %s)',
+  async (shell) => {
+    const curlArguments = (script: string) =>
+      spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
+        .stdout.toString()
+        .split('\0')
     for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
       const dry = await run(['chat', text, '--dry-run'])
       const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
@@ -54,8 +54,8 @@ describe.each([
     const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
     expect(out).not.toMatch(unsafe)
     expect(curlArguments(out)).toContain(body)
-  })
-})
+  },
+)
 
 test('--curl with the demo profile prints only a note that curl cannot send the request', async () => {
   expect(await run(['chat', 'x', '--curl', '--profile', 'demo'])).toMatchObject({
@@ -105,23 +105,17 @@ test('V21: --dry-run escapes control characters on a terminal, and prints exact 
   expect(piped.out).toContain(spaced)
 })
 
-describe('V22: confirm command that events follow prints', () => {
-  const waiting = async (ids: string[], argv: string[]) => {
-    const events = [
-      ...ids.map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
-      { id: 'idle', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } },
-    ]
-    const list = answering(JSON.stringify({ data: events }))
-    const stream = answering(': quiet\n\n', { headers: { 'content-type': 'text/event-stream' } })
-    const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
-    const { err } = await run(['events', 'follow', ...argv], { exchange })
-    return / {0,1}answer with: (.*) --allow\n/.exec(err)?.[1]
-  }
-
-  test('V22: events follow quotes the ids in the printed confirm command for the shell (needs bash)', async () => {
-    const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~']
-    const command = (await waiting(ids, ['-s', 'a b;c'])) as string
-    const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
-    expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
-  })
+test('V22: events follow quotes the ids in the printed confirm command for the shell (needs bash)', async () => {
+  const ids = ['toolu_1', "a'; touch x #", 'two  spaces', 'esc\x1b[2J\n\u202e', '$(id)', '=ls', '~']
+  const events = [
+    ...ids.map((id) => ({ id, type: 'agent.tool_use', name: 'bash', input: {} })),
+    { id: 'idle', type: 'session.status_idle', stop_reason: { type: 'requires_action', event_ids: ids } },
+  ]
+  const list = answering(JSON.stringify({ data: events }))
+  const stream = answering(': quiet\n\n', { headers: { 'content-type': 'text/event-stream' } })
+  const exchange: Exchange = (request) => (request.url.endsWith('/stream') ? stream : list)(request)
+  const { err } = await run(['events', 'follow', '-s', 'a b;c'], { exchange })
+  const [, command] = / {0,1}answer with: (.*) --allow\n/.exec(err) ?? []
+  const { stdout } = spawnSync('bash', ['-c', `parley() { printf '%s\\0' "$@"; }\n${command}`])
+  expect(stdout.toString().split('\0').slice(0, -1)).toEqual(['events', 'confirm', '-s', 'a b;c', ...ids])
 })

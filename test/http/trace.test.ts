@@ -16,13 +16,6 @@ test('each command that sends a request forwards TRACEPARENT and TRACESTATE', as
   }
 })
 
-test('--dry-run and --curl show traceparent', async () => {
-  const env = { TRACEPARENT: parent }
-  const { out } = await run(['chat', 'hi', '--dry-run'], { env })
-  expect(JSON.parse(out).headers.traceparent).toBe(parent)
-  expect((await run(['chat', 'hi', '--curl'], { env })).out).toContain(`traceparent: ${parent}`)
-})
-
 test('-H traceparent replaces TRACEPARENT and TRACESTATE', async () => {
   const env = { TRACEPARENT: parent, TRACESTATE: 'a=b' }
   const own = parent.replace('b7', 'c8')

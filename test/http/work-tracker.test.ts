@@ -212,19 +212,12 @@ describe('`retry` of an interrupted run', () => {
   ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, state) => {
     const tracker = new WorkTracker()
     open(tracker, { changesData: true })
+    expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
     const call = tracker.beginCall(rules)
     call.reach(state)
     expect(tracker.retry).toBe(retry)
     call.end()
     expect(tracker.retry).toBe(retry)
-  })
-
-  test('`retry` of an interrupted run is "later" if nothing was sent, also before the first call', () => {
-    const tracker = new WorkTracker()
-    open(tracker, { changesData: true })
-    expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
-    tracker.beginCall(event)
-    expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
   })
 
   test.each<[string, retry: string, DeliveryRules, first: DeliveryState, then: DeliveryState]>([
@@ -336,19 +329,15 @@ test('an interrupted run reports the message of an accepted request even if a la
   expect(tracker.interrupt().consequence).toBe('the task was accepted')
 })
 
-test('the work tracker throws an error of work without callbacks unchanged', async () => {
-  const error = new CliError('file', 'full')
-  const work = new WorkTracker().during({}, () => Promise.reject(error))
-  await expect(work).rejects.toBe(error)
+test.each([
+  ['work without callbacks', new CliError('file', 'full'), {}],
+  ['work that has saved nothing', new TypeError('a bug'), { save: () => [] }],
+])('the work tracker throws the error of %s unchanged', async (_, error, hooks) => {
+  await expect(new WorkTracker().during(hooks, () => Promise.reject(error))).rejects.toBe(error)
 })
 
 test('if failed work has saved its received data, the failure names the file', async () => {
   const hooks = { save: () => [{ outcome: 'is saved as a', name: 'a' }] }
   const work = new WorkTracker().during(hooks, () => Promise.reject(new CliError('response', 'cut')))
   await expect(work).rejects.toMatchObject({ details: { savedFiles: ['a'] } })
-})
-
-test('work that has saved nothing throws an unexpected error unchanged', async () => {
-  const bug = new TypeError('a bug')
-  await expect(new WorkTracker().during({ save: () => [] }, () => Promise.reject(bug))).rejects.toBe(bug)
 })

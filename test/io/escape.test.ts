@@ -40,13 +40,6 @@ test.each<[text: string, length: number, shown: string]>([
   expect(toOneLine(text, length)).toBe(shown)
 })
 
-test('parley shortens a text to 500 characters by default', () => {
-  expect([500, 501].map((length) => toOneLine('x'.repeat(length)))).toEqual([
-    'x'.repeat(500),
-    `${'x'.repeat(499)}…`,
-  ])
-})
-
 test.each([
   ['a ##[group]b ###[endgroup]', 'a # #[group]b ## #[endgroup]'],
   ['##vso[task.complete]##VSO[x]', '# #vso[task.complete]# #VSO[x]'],

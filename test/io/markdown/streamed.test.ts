@@ -25,63 +25,28 @@ function open(columns?: number) {
   return { printer, add, take, spinners }
 }
 
+/** The pieces of a stream, and the text that is printed after each piece. */
 test.each([
+  ['one¦ two¦ thr¦ee four\n¦\nfive six ', '¦one¦ two¦ three four\n¦\nfive six'],
+  ['a **b¦ c¦** d¦ *e f* g ', 'a¦¦ b c¦ d e f g'],
+  ['a `b *c¦ d` e¦. f ', 'a¦ b *c d¦ e. f'],
+  ['a [b c](http¦://d.e/f¦) g ', 'a¦¦ b c (http://d.e/f) g'],
+  ['a <b¦@c.d> e ¦&amp¦; f ', 'a¦ b@c.d e¦¦ & f'],
   [
-    ['one', ' two', ' thr', 'ee four\n', '\nfive six '],
-    ['', 'one', ' two', ' three four\n', '\nfive six'],
+    '- one two¦ three\n- fo¦ur five\n  - six ¦seven eight\n',
+    '• one¦ two three\n¦• four five\n¦  ◦ six seven eight\n',
   ],
-  [
-    ['a **b', ' c', '** d', ' *e f* g '],
-    ['a', '', ' b c', ' d e f g'],
-  ],
-  [
-    ['a `b *c', ' d` e', '. f '],
-    ['a', ' b *c d', ' e. f'],
-  ],
-  [
-    ['a [b c](http', '://d.e/f', ') g '],
-    ['a', '', ' b c (http://d.e/f) g'],
-  ],
-  [
-    ['a <b', '@c.d> e ', '&amp', '; f '],
-    ['a', ' b@c.d e', '', ' & f'],
-  ],
-  [
-    ['- one two', ' three\n- fo', 'ur five\n  - six ', 'seven eight\n'],
-    ['• one', ' two three\n', '• four five\n', '  ◦ six seven eight\n'],
-  ],
-  [
-    ['1. one two\n\n', '   three four', ' five\n', '- x y\n'],
-    ['1. one two\n', '\n   three', ' four five\n', '• x y\n'],
-  ],
-  [
-    ['中文', '**粗', '体**字', '。\n'],
-    ['中', '', '文粗体', '字。\n'],
-  ],
-  [
-    ['*a\n', '🎉 b\n', '\n'],
-    ['', '', '*a\n🎉 b\n'],
-  ],
-  [
-    ['one\n|a|b', '|\n', '|-|-|\n|1|2', '|\n', '\n'],
-    ['one\n', '', '', '', 'a │ b\n──┼──\n1 │ 2\n'],
-  ],
-  [
-    ['|a b', '|\n', 'c d', ' e\n'],
-    ['', '', '|a b|\nc', ' d e\n'],
-  ],
-  [
-    ['# One two', '\nthree four ', '\n> a', '\n> b\n\n'],
-    ['', 'One two\nthree four', '\n', '│ a\n│ b\n'],
-  ],
-  [
-    ['one two\n``', '`\nco', 'de\n', '```\nthree four '],
-    ['one two\n', '', '  code\n', 'three four'],
-  ],
+  ['1. one two\n\n¦   three four¦ five\n¦- x y\n', '1. one two\n¦\n   three¦ four five\n¦• x y\n'],
+  ['中文¦**粗¦体**字¦。\n', '中¦¦文粗体¦字。\n'],
+  ['*a\n¦🎉 b\n¦\n', '¦¦*a\n🎉 b\n'],
+  ['one\n|a|b¦|\n¦|-|-|\n|1|2¦|\n¦\n', 'one\n¦¦¦¦a │ b\n──┼──\n1 │ 2\n'],
+  ['|a b¦|\n¦c d¦ e\n', '¦¦|a b|\nc¦ d e\n'],
+  ['# One two¦\nthree four ¦\n> a¦\n> b\n\n', '¦One two\nthree four¦\n¦│ a\n│ b\n'],
+  ['one two\n``¦`\nco¦de\n¦```\nthree four ', 'one two\n¦¦  code\n¦three four'],
 ])(
   'Markdown layout prints each word of the stream %j as soon as no later text can change it',
   async (pieces, shown) => {
-    expect(await open().add(pieces)).toEqual(shown)
+    expect(await open().add(pieces.split('¦'))).toEqual(shown.split('¦'))
   },
 )
 
