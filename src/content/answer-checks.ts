@@ -15,6 +15,8 @@ export interface AnswerOutcome {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
+const unprintedContent = ['a function call', 'a picture', 'a file', 'code']
+
 /** `isTextOnly` means that the output has only the text of the first candidate. */
 export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): string[] =>
   [
@@ -27,9 +29,11 @@ export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): 
     isTextOnly && outcome.otherContent.has('another candidate')
       ? 'the answer has several candidates, and only the first is printed; --raw prints them all'
       : undefined,
-    isTextOnly && outcome.otherContent.has('a function call')
-      ? 'the answer also has a function call, which parley does not print; --raw prints it'
-      : undefined,
+    ...unprintedContent.map((what) =>
+      isTextOnly && outcome.otherContent.has(what)
+        ? `the answer also has ${what}, which parley does not print; --raw prints it`
+        : undefined,
+    ),
     describeCutAnswer(outcome),
   ].filter((warning) => typeof warning === 'string')
 

@@ -63,6 +63,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    * next part fails.
    */
   let unprinted: string[] = []
+  /** JSON with images and files, which parley does not print. */
+  const files: string[] = []
   let hasOutput = false
   let hasUnreadContent = false
   const writer = new AnswerWriter(context, 'txt')
@@ -76,6 +78,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       if (!isRaw && !schema) unprinted.push(piece)
     },
     raw: isRaw ? addRaw : undefined,
+    file: (json: string) => !isRaw && files.push(json),
   }
 
   function print(): Promise<void> {
@@ -167,12 +170,14 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         throw createResponseError(missing)
       }
       await file?.commit()
+      const saved = saveFiles()
       printWarningsAndUsageLine(context, end, showsUsage, !isRaw)
+      if (saved) context.messages.warn(`the received data ${saved.outcome}`)
       return answer
     },
 
     /** Saves the received data that was not printed. Must be synchronous, because signal handlers call it. */
-    save: () => (isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded()]),
+    save: () => (isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded() ?? saveFiles()]),
 
     close(): void {
       breakLine()
@@ -185,6 +190,11 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     const isPrinted = !file || file.isDirect
     const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
     return saveReceivedAnswer(context, content, 'txt', file)
+  }
+
+  /** Saves the images and files of an answer with text, because they may be paid. */
+  function saveFiles(): SavedData | undefined {
+    return saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
   }
 
   /**

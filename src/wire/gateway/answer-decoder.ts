@@ -135,6 +135,8 @@ interface AnswerSink {
   text(text: string): void
   /** Receives the data of each stream event as a line, or the bytes of any other body, for `--raw`. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
+  /** Receives the JSON of each body, event or chunk that has an image or a file. */
+  file?: (json: string) => void
   images?: ImageFinder
 }
 
@@ -212,7 +214,7 @@ function readPieces(
       print?.(data)
       if (!isError && isKeepAliveEvent(data, event)) continue
       const parse = isError ? readErrorEvent : parseReceivedJson
-      text += addValue(reading, () => parse(data, what), event) ?? ''
+      text += addValue(reading, data, (json) => parse(json, what), event) ?? ''
     }
   } finally {
     sink.text(text)
@@ -223,16 +225,22 @@ function readPieces(
  * Adds a value to the reader and the image finder. `event` is absent for a whole body. Returns the text of
  * the value, or `undefined` if the value is unreadable and the failure is stored.
  */
-function addValue(reading: BodyReading, parse: () => unknown, event?: string): string | undefined {
-  const {
-    reader,
-    sink: { images, raw },
-  } = reading
+function addValue(
+  reading: BodyReading,
+  json: string,
+  parse: (json: string) => unknown,
+  event?: string,
+): string | undefined {
+  const { reader, sink } = reading
+  const { images, raw } = sink
+  const { fileCount } = reader
   let value: unknown
   try {
-    value = parse()
+    value = parse(json)
     images?.find(value)
-    return event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
+    const text = event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
+    if (reader.fileCount > fileCount) sink.file?.(json)
+    return text
   } catch (failure) {
     const isUnreadable = failure instanceof CliError && failure.details.errorIn === undefined
     // `--raw` prints JSON of any form, and images may be in JSON of any form. So an unknown form is not a failure.
@@ -313,7 +321,7 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
 
 function addBody(reading: BodyReading, body: string): void {
   const { reader, sink, contentType } = reading
-  const text = addValue(reading, () => parseReceivedBody(body, contentType))
+  const text = addValue(reading, body, (json) => parseReceivedBody(json, contentType))
   if (text === undefined) return
   sink.text(text)
   if (reader.progress() === 'open') throw incompleteStreamError()

@@ -33,6 +33,8 @@ export class AnswerReader {
   readonly otherContent = new Set<NonTextContent>()
   /** Number of received JSON values with text, an image or a file. */
   contentCount = 0
+  /** Number of received JSON values with an image or a file. */
+  fileCount = 0
   hasText = false
   isListOfChunks = false
   /** True if another message began after some text, so the text may belong to two answers. */
@@ -108,8 +110,7 @@ export class AnswerReader {
     const isUnfinished = Object.values(Object.assign(this.#isUnfinished, piece.isUnfinished))
     if (isUnfinished.length > 0) this.#isFinished = !isUnfinished.includes(true)
     Object.assign(this.summary, piece.counts)
-    const hasFile = piece.otherContent.includes('a picture') || piece.otherContent.includes('a file')
-    if (piece.text === '' && hasFile) this.contentCount++
+    if (piece.text === '' && hasFile(piece)) this.contentCount++
     return this.#addPiece(piece)
   }
 
@@ -124,8 +125,10 @@ export class AnswerReader {
     )
   }
 
-  #addPiece({ text, summary, otherContent }: AnswerPiece): string {
+  #addPiece(piece: AnswerPiece): string {
+    const { text, summary, otherContent } = piece
     for (const what of otherContent) this.otherContent.add(what)
+    if (hasFile(piece)) this.fileCount++
     for (const [name, value] of Object.entries(summary))
       if (value !== undefined) Object.assign(this.summary, { [name]: value })
     return this.#addText(text)
@@ -139,6 +142,9 @@ export class AnswerReader {
     return text
   }
 }
+
+const hasFile = ({ otherContent }: AnswerPiece): boolean =>
+  otherContent.includes('a picture') || otherContent.includes('a file')
 
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })

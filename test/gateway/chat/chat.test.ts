@@ -180,6 +180,43 @@ describe('chat sends a prompt and prints the answer', () => {
       expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'Let me look.', warning })
     },
   )
+
+  const nativeEvent = (parts: unknown[], finishReason?: string) =>
+    `data: ${JSON.stringify({ candidates: [{ content: { parts }, finishReason }] })}\n\n`
+  const data = png().toString('base64')
+  const pictureBlock = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } }
+
+  test.each([
+    ['a message', message('', { content: [{ type: 'text', text: 'A fox' }, pictureBlock] }), {}],
+    [
+      'a native stream',
+      nativeEvent([{ text: 'A ' }]) + nativeEvent([inline(png())]) + nativeEvent([{ text: 'fox' }], 'STOP'),
+      { headers: { 'content-type': 'text/event-stream' } },
+    ],
+  ])('if %s has a text and a picture, chat prints the text, saves the picture and warns', async (...of) => {
+    const exchange = answering(of[1], of[2])
+    const warning = 'the answer also has a picture, which parley does not print; --raw prints it'
+    for (const flags of [[], ['--stream'], ['-o', 'a.md']]) {
+      const TMPDIR = temporaryFolder()
+      const cwd = temporaryFolder()
+      const ended = await run(['chat', 'x', '-q', ...flags], { exchange, cwd, env: { TMPDIR } })
+      const [name = ''] = readdirSync(TMPDIR)
+      expect(readText(TMPDIR, name)).toContain(data)
+      expect(ended).toMatchObject({
+        code: 0,
+        out: flags[0] === '-o' ? '' : 'A fox\n',
+        err: `parley: ${warning}\nparley: the received data is saved as ${join(TMPDIR, name)}\n`,
+      })
+    }
+    const TMPDIR = temporaryFolder()
+    expect(await run(['chat', 'x', '--raw'], { exchange, env: { TMPDIR } })).toMatchObject({
+      code: 0,
+      err: '',
+    })
+    const batch = await run(['chat', '--batch', '-'], { exchange, stdin: '"x"\n', env: { TMPDIR } })
+    expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'A fox', warning })
+    expect(readdirSync(TMPDIR)).toEqual([])
+  })
 })
 
 describe('--dry-run, --curl and -v show the request', () => {
