@@ -12,8 +12,11 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
 import { CliError, toFileFailure, usageError } from '../errors.ts'
 
 /** Reads `host.cwd` only for relative names, because reading it throws if the current folder was removed. */
-export const toAbsolutePath = (host: { readonly cwd: string }, name: string): string =>
-  isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
+export function toAbsolutePath(host: { readonly cwd: string }, name: string): string {
+  // `resolve` takes an empty name, such as that of an unset variable in a script, as the current folder.
+  if (name === '') throw usageError('the name of a file is empty')
+  return isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
+}
 
 /**
  * Returns a missing path unchanged. `realpathSync.native` returns each name in its stored case. So on file
@@ -71,7 +74,6 @@ export function findOutputTarget(
     folderHint = 'name a file in it',
   }: { replaces?: boolean; isRegular?: boolean; folderHint?: string } = {},
 ) {
-  if (name === '') throw usageError('a file must have a name')
   const path = toAbsolutePath(host, name)
   const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   try {

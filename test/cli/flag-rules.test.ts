@@ -45,6 +45,25 @@ test.each(['chat --batch b.nd --results', 'chat hi --thread', 'events run hi -s 
   },
 )
 
+test.each([
+  'chat hi -f',
+  'chat -i',
+  'chat hi -o',
+  'chat hi --system @',
+  'image hi -f',
+  'events send hi -s s -f',
+  'events run hi -s s --policy',
+  'policy check',
+])('parley exits with 2 if a file has an empty name, as from an unset variable: %s ""', async (line) => {
+  const words = line.endsWith('@') ? line.split(' ') : [...line.split(' '), '']
+  const env = { PARLEY_IMAGE_MODEL: 'm' }
+  expect(await run(words, { env, cwd: temporaryFolder() })).toMatchObject({
+    code: 2,
+    err: 'parley: the name of a file is empty\n',
+    requests: [],
+  })
+})
+
 test('--batch accepts --no-stream and --no-markdown, although a batch never streams and has no Markdown layout', async () => {
   const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
   const argv = ['chat', '--batch', 'b.nd', '--no-stream', '--no-markdown']

@@ -48,7 +48,7 @@ function createStdoutDestination({ output }: Context): ImageDestination {
 }
 
 function createFolderDestination(context: Context, folder: string, fileStem: string, replaces: boolean) {
-  const path = toAbsolutePath(context.host, folder)
+  const path = toAbsolutePath(context.host, folder || '.')
   const label = folder || path
   try {
     requireFolder(path, folder !== '')

@@ -131,7 +131,11 @@ async function readEvent(input: InputReader, flag: EventFlag): Promise<string | 
   if (name === 'message')
     return { type: 'user.message', content: [createTextBlock(await readNonEmpty(input, flag))] }
   if (name === 'interrupt') return { type: 'user.interrupt' }
-  if (name === 'interrupt-thread') return { type: 'user.interrupt', session_thread_id: value }
+  if (name === 'interrupt-thread') {
+    // A service may take an empty id as absent and interrupt all threads.
+    if (value === '') throw usageError('--interrupt-thread is empty')
+    return { type: 'user.interrupt', session_thread_id: value }
+  }
   const [, id = '', text = ''] = /^([^=]+)=(.*)$/s.exec(value) ?? []
   if (id === '') throw usageError(`--${name} ${toOneLine(value, 60)}: must have the form ID=TEXT`)
   const type = name.startsWith('custom-') ? 'agent.custom_tool_use' : 'agent.tool_use'

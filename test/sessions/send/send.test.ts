@@ -205,7 +205,8 @@ test.each([
   ['--message', ['--message', '']],
   ['--outcome', ['--outcome', ' ']],
   ['--rubric', ['--outcome', 'x', '--rubric', '@-']],
-])('events send refuses an empty text for %s', async (flag, argv) => {
+  ['--interrupt-thread', ['--interrupt-thread', '']],
+])('events send refuses an empty value of %s', async (flag, argv) => {
   const ended = await send(argv, { stdin: '' })
   expect(ended).toMatchObject({ code: 2, requests: [], err: `parley: ${flag} is empty\n` })
 })
