@@ -97,3 +97,11 @@ const toSuffix = (message: string | undefined) =>
 
 export const describeWorkflowRun = ({ id, name }: { id: string; name: string | undefined }): string =>
   name === undefined ? quoteAndShortenName(id) : `${quoteAndShortenName(name)} (${quoteAndShortenName(id)})`
+
+const maxNamedRuns = 10
+
+export function describeWorkflowRuns(runs: readonly Parameters<typeof describeWorkflowRun>[0][]): string {
+  const names = runs.slice(0, maxNamedRuns).map(describeWorkflowRun)
+  const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
+  return `${names.join(', ')}${more}`
+}

@@ -12,7 +12,7 @@ import { quoteAndShortenName } from '../quoted-name.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
-import { describeWorkflowRun, SessionIncidents } from './incidents.ts'
+import { describeWorkflowRun, describeWorkflowRuns, SessionIncidents } from './incidents.ts'
 import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 interface FollowAndPrintOptions {
@@ -70,7 +70,7 @@ export async function followAndPrint(
   } catch (error) {
     // If stdout fails too, parley still reports the first failure.
     await printHeld().catch(() => {})
-    throw convertDeadlineFailure(error)
+    throw addOpenRuns(convertDeadlineFailure(error), state)
   } finally {
     context.reportData.id = follower.task.answer?.id
     context.reportData.stopReason = state.stopReason
@@ -85,6 +85,12 @@ export async function followAndPrint(
     sent: 'yes',
     serviceMessage: stop.explanation,
   })
+}
+
+/** The notes about workflow runs are not printed with `--errors json` or `-q`, so the failure names the runs. */
+function addOpenRuns(error: unknown, { openRuns }: SessionState): unknown {
+  if (!(error instanceof CliError) || error.kind !== 'stopped' || openRuns.length === 0) return error
+  return error.with({}, `${error.message}; open workflow runs: ${describeWorkflowRuns(openRuns)}`)
 }
 
 function reportOpenWork(

@@ -4,7 +4,7 @@ import { retry } from '../../http/retry.ts'
 import { schedule } from '../../timers.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import { describeWorkflowRun } from '../following/incidents.ts'
+import { describeWorkflowRuns } from '../following/incidents.ts'
 import { readSessionResource } from '../read-session.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { describeSessionUsage } from '../usage-text.ts'
@@ -17,8 +17,6 @@ import { UsageMeter } from './usage-meter.ts'
  * events.
  */
 const queryIntervalMs = 10_000
-
-const maxNamedRuns = 10
 
 /**
  * Interval between lists while parley waits for an interrupt or its effect, because the stream may omit both.
@@ -95,10 +93,8 @@ export class LimitEnforcer {
   #warnOfOpenRuns(): void {
     const runs = this.#run.follower.state.openRuns
     if (runs.length === 0) return
-    const names = runs.slice(0, maxNamedRuns).map(describeWorkflowRun)
-    const more = runs.length > names.length ? ` and ${runs.length - names.length} more` : ''
     this.#run.context.messages.warn(
-      `these workflow runs are open and may continue to spend: ${names.join(', ')}${more}; only the session's budget pauses them`,
+      `these workflow runs are open and may continue to spend: ${describeWorkflowRuns(runs)}; only the session's budget pauses them`,
     )
   }
 

@@ -340,6 +340,16 @@ test('parley prints one note about the awaited workflow run, and each progress l
   ])
 })
 
+test.each(['send do-it --follow', 'run do-it'])(
+  'with -q, the failure of events %s at the deadline names the open workflow run',
+  async (words) => {
+    const argv = `events ${words} -q --deadline 1m`
+    const { code, err } = await openTask(starts).run(argv.split(' '))
+    expect(code).toBe(15)
+    expect(err).toMatch(/^parley: the deadline passed .* session; open workflow runs: review-w1 \(w1\)\n/)
+  },
+)
+
 test('events run warns about a failed workflow run even with -q, and counts it in the report', async () => {
   const error = { type: 'program_error', message: 'its plan failed' }
   const service = openTask([...starts, ended('w1', 'error', { error }), says('done'), endTurn])
