@@ -15,6 +15,7 @@ export interface Timers {
 /** 24 days. Node fires a timer with a longer delay after 1 ms. */
 const maxTimeoutMs = 2 ** 31 - 1
 
+/** A longer wait ends after 24 days. */
 export function setLongTimeout(callback: () => void, milliseconds: number): NodeJS.Timeout {
   return setTimeout(callback, Math.min(Math.max(milliseconds, 0), maxTimeoutMs))
 }
@@ -47,11 +48,7 @@ export const realTimers: Timers = {
         signal?.removeEventListener('abort', end)
         resolve()
       }
-      let timer: NodeJS.Timeout
-      const start = (left: number) => {
-        timer = setLongTimeout(left > maxTimeoutMs ? () => start(left - maxTimeoutMs) : end, left)
-      }
-      start(milliseconds)
+      const timer = setLongTimeout(end, milliseconds)
       signal?.addEventListener('abort', end)
     }),
 }

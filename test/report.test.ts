@@ -2,7 +2,6 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../package.json'
-import { createEmulator } from '../src/emulator/emulator.ts'
 import { CliError } from '../src/errors.ts'
 import { RunReport } from '../src/report.ts'
 import { addFileToReport, ReportData } from '../src/report-data.ts'
@@ -79,23 +78,6 @@ test.each([
   const message = expect.stringContaining(`${status}`)
   expect(read(cwd)).toMatchObject({ format: 1, version, status, message, ...end })
   expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
-})
-
-test('--report counts the tool uses of events run by outcome, also if the run fails', async () => {
-  const cwd = temporaryFolder()
-  const policy = (decision: string) => {
-    writeFileSync(join(cwd, 'p.json'), JSON.stringify({ rules: [], default: { decision } }))
-    return ['events', 'run', 'use a tool', '-s', 's1', '--policy', 'p.json', '--report', 'r.json']
-  }
-  for (const [decision, code, counts] of [
-    ['allow', 0, { allowed: 1, denied: 0, run: 0, failedCommands: 0, open: 0 }],
-    ['deny', 14, { allowed: 0, denied: 1, run: 0, failedCommands: 0, open: 0 }],
-    ['ask', 12, { allowed: 0, denied: 0, run: 0, failedCommands: 0, open: 1 }],
-  ] as const) {
-    const ended = await run(policy(decision), { cwd, stdinKind: 'none', exchange: createEmulator({}) })
-    expect(ended.code, ended.err).toBe(code)
-    expect(read(cwd).toolUses).toEqual(counts)
-  }
 })
 
 test('--report has the usage of a cut answer with --fail-on-cut', async () => {
