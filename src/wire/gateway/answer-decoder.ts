@@ -83,7 +83,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^(?:\xef\xbb?|[a-z]*)$/.test(start)) open()
       } else take(decoder, bytes)
     },
-    /** Throws a `CliError` if the answer is incomplete or partly unreadable, or if another answer follows. */
+    /** Throws a `CliError` if the answer is incomplete or partly unreadable. */
     end(): void {
       try {
         ;(decoder ?? open()).end()
@@ -91,8 +91,6 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         throw reading.failure ?? failure
       }
       if (reading.failure) throw reading.failure
-      if (reader.hasSecondAnswer)
-        throw createResponseError('the service sent a second answer after the first')
     },
   }
 }

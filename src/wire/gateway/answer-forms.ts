@@ -178,11 +178,8 @@ type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['can
 const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
 
 export interface NativeAnswerPiece extends AnswerPiece {
-  /**
-   * `first`: the candidate that parley prints has not ended. `others`: another candidate has not ended. A
-   * field is absent if the chunk has no such candidate.
-   */
-  isUnfinished: { first?: boolean; others?: boolean }
+  /** True if the candidate that parley prints has ended. `undefined` if the chunk does not have it. */
+  isFinished: boolean | undefined
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */
   counts: AnswerTokenCounts | undefined
 }
@@ -201,21 +198,18 @@ export function readNativeAnswer(value: unknown): NativeAnswerPiece {
   // meanings, so `readReason` gets a block reason as text, which it does not replace.
   const blockReason = readReason(String(promptFeedback?.blockReason || ''))
   const others = all.filter((candidate) => candidate !== first)
-  const continues = (candidate?: NativeCandidate) => !(readReason(candidate?.finishReason) ?? blockReason)
+  const stopReason = readReason(first?.finishReason) ?? blockReason
   return {
     text: first ? getText(first) : '',
     summary: {
       id: answer.responseId,
       model: answer.modelVersion,
-      stopReason: readReason(first?.finishReason) ?? blockReason,
+      stopReason,
       stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
       continuationToken: first?.continuationToken || undefined,
     },
     counts: isObject(usageMetadata) ? readCounts(usageMetadata) : undefined,
-    isUnfinished: {
-      ...(first || blockReason ? { first: continues(first) } : {}),
-      ...(others.length > 0 ? { others: others.some(continues) } : {}),
-    },
+    isFinished: first || blockReason ? stopReason !== undefined : undefined,
     otherContent: [
       ...all.flatMap(getParts).flatMap(listOtherContent),
       ...(others.some((candidate) => getText(candidate) !== '') ? ['another candidate' as const] : []),

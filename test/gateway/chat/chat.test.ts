@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -485,17 +485,6 @@ describe('chat reads and writes files', () => {
     expect((await ask('-q')).err).toBe('')
     expect((await ask('--dry-run')).err).toBe('')
   })
-})
-
-test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
-  const exchange = answering(message('one') + gap + message('two'))
-  const TMPDIR = temporaryFolder()
-  const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
-  const [name = ''] = readdirSync(TMPDIR)
-  expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'onetwo'])
-  expect(err).toContain(
-    `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
-  )
 })
 
 test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut, and the footer shows "no stop reason"', async () => {
