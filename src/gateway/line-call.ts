@@ -8,7 +8,7 @@ import type { ParsedBatchLine } from '../batch/parsed-line.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody, type MessagePart } from '../content/body.ts'
 import type { PromptArguments } from '../content/prompt.ts'
-import type { AnswerSchema } from '../content/schema/schema.ts'
+import type { AnswerRequest, AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerSummaryToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import type { DeliveryState } from '../delivery-state.ts'
@@ -69,15 +69,14 @@ export async function createLineCaller(
 
   /** A retry of the call requests only the answers and parts that have not arrived yet. */
   function createCall(model: string, body: string, openReader: OpenBatchAnswerReader): BatchLineCall {
-    /** Received answers. After an answer that does not match the schema, `--schema-retries` adds another. */
-    const received: { answer: ContinuedAnswer; reader: BatchAnswerReader; mismatch?: CliError }[] = []
+    let request: AnswerRequest | undefined
+    let current: { answer: ContinuedAnswer; reader: BatchAnswerReader } | undefined
+    /** The answer before the current one, which did not match the schema. */
+    let previous: { reader: BatchAnswerReader; mismatch: CliError } | undefined
 
-    async function query(index: number, body: Uint8Array, line: BatchLine, requireNext: () => void) {
-      const { [index]: known, [index - 1]: previous } = received
-      if (known?.mismatch) throw known.mismatch
-      if (previous?.mismatch && !known) requireRetry(previous.mismatch, requireNext)
-      const current = known ?? { answer: new ContinuedAnswer(body), reader: await openReader(line) }
-      received[index] = current
+    async function query(body: Uint8Array, line: BatchLine, requireNext: () => void) {
+      if (previous && !current) requireRetry(previous.mismatch, requireNext)
+      current ??= { answer: new ContinuedAnswer(body), reader: await openReader(line) }
       const { answer, reader } = current
       const onAttempt = (getState: () => DeliveryState) => {
         line.attempts++
@@ -96,34 +95,27 @@ export async function createLineCaller(
           warning: warnings.join('; ') || undefined,
         }
       } catch (error) {
-        if (error instanceof CliError && error.details.isMismatch) current.mismatch = error
+        if (error instanceof CliError && error.details.isMismatch) {
+          previous = { reader, mismatch: error }
+          current = undefined
+        }
         throw answer.isWhole ? error : (addReceivedPart(toFailure(error)) ?? error)
       }
     }
 
-    /**
-     * Returns the failure with the received part of the last answer. If nothing of this answer was received,
-     * uses the answer before it.
-     */
-    function addReceivedPart(failure: CliError): CliError | undefined {
-      for (const { reader } of received.toReversed()) {
-        const found = reader.addReceivedPart(failure)
-        if (found) return found
-      }
-      return undefined
-    }
+    const addReceivedPart = (failure: CliError): CliError | undefined =>
+      current?.reader.addReceivedPart(failure) ?? previous?.reader.addReceivedPart(failure)
 
     return {
       model,
       body,
       addReceivedPart,
       send(line, requireNext) {
-        let count = 0
-        const queryNext = (body: Uint8Array) => query(count++, body, line, requireNext)
+        const queryNext = (body: Uint8Array) => query(body, line, requireNext)
         // `Buffer.from` would put the bodies of several lines into one pool of 8 KiB. V8 frees the pool only
         // after the last of these lines.
-        const bytes = new TextEncoder().encode(body)
-        return schema ? schema.retryUntilMatching(bytes, queryNext) : queryNext(bytes)
+        request ??= { body: new TextEncoder().encode(body), retries: 0 }
+        return schema ? schema.retryUntilMatching(request, queryNext) : queryNext(request.body)
       },
     }
   }

@@ -44,6 +44,12 @@ export async function createAnswerSchema(
   return schema
 }
 
+/** The next request for an answer. `retries` is the number of answers that did not match. */
+export interface AnswerRequest {
+  body: Uint8Array
+  retries: number
+}
+
 /**
  * Checks answers in a worker thread. A pattern of the schema may backtrack for hours, and only a thread can
  * be ended at any time.
@@ -119,20 +125,21 @@ export class AnswerSchema {
   }
 
   /**
-   * Requests answers until one matches or no retry is left. Each retry adds the mismatching answer and its
-   * problems to the conversation.
+   * Requests answers until one matches or no retry is left. Adds each mismatching answer and its problems to the
+   * conversation of `request`. After another failure, a second call continues with the same `request`.
    */
-  async retryUntilMatching<T>(body: Uint8Array, request: (body: Uint8Array) => Promise<T>): Promise<T> {
-    let sent = body
-    for (let left = this.#retries ?? 0; ; left--) {
+  async retryUntilMatching<T>(request: AnswerRequest, send: (body: Uint8Array) => Promise<T>): Promise<T> {
+    for (;;) {
       try {
-        return await request(sent)
+        return await send(request.body)
       } catch (error) {
-        if (!(error instanceof CliError) || !error.details.isMismatch || left === 0) throw error
+        const isMismatch = error instanceof CliError && error.details.isMismatch
+        if (!isMismatch || request.retries === (this.#retries ?? 0)) throw error
         const { message, details } = error
         const first = details.problems === undefined ? '' : `, the first one: ${details.problems[0]}`
         this.#context.messages.note(`${message}${first}; requesting another answer`)
-        sent = Buffer.from(this.#withTurns(sent, error))
+        request.body = Buffer.from(this.#withTurns(request.body, error))
+        request.retries++
       }
     }
   }

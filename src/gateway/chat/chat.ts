@@ -147,7 +147,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
     }
   }
   await context.tracker
-    .during(hooks, () => (schema ? schema.retryUntilMatching(parts.body, query) : query(parts.body)))
+    .during(hooks, () =>
+      schema ? schema.retryUntilMatching({ body: parts.body, retries: 0 }, query) : query(parts.body),
+    )
     .finally(() => answerOutput?.close())
   if (fileName !== undefined) addFileToReport(context.reportData, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
