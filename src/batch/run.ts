@@ -42,12 +42,6 @@ export interface BatchOutcome {
   failure: LineFailure | undefined
 }
 
-/**
- * parley does not report shorter extensions of a pause, because concurrent responses with the same
- * `Retry-After` arrive some milliseconds apart.
- */
-const minReportedExtensionMs = 1000
-
 export class BatchRun implements BatchState {
   gate
   readonly waitingForRetry: BatchLine[] = []
@@ -321,9 +315,7 @@ export class BatchRun implements BatchState {
     const { pause, slots, outage } = this.gate
     if (pause === before) return
     this.#pauseCause = error
-    const isReportable =
-      pause.number !== before.number || pause.until - before.until >= minReportedExtensionMs
-    if (isReportable) this.#options.reporter.onPause(error, pause.until, outage ? 1 : slots)
+    if (pause.number !== before.number) this.#options.reporter.onPause(error, pause.until, outage ? 1 : slots)
   }
 
   async #finishLine(line: BatchLine, outcome: BatchLineAnswer | CliError): Promise<void> {

@@ -17,7 +17,6 @@ export const createBodyParts = (
   schema?: AnswerSchema,
 ): Omit<RequestBodyParts, 'turn'> => ({
   system,
-  hasSchema: schema !== undefined,
   assignments: [
     ...Object.entries({ temperature, maxOutputTokens }).flatMap(([name, json]) =>
       json === undefined ? [] : [createJsonAssignment(['generationConfig', name], json)],

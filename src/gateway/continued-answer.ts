@@ -94,10 +94,8 @@ export class ContinuedAnswer {
     this.isWhole = !isEmpty && !needsContinuation(summary)
     if (this.isWhole) return
     if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
-    if (token === undefined)
-      throw incomplete('the service sent CONTINUATION without a token for the next part')
     // A repeated token would request an earlier part of the answer again.
-    if (!isNew) throw incomplete('the service repeated a continuation token')
+    if (!isNew) throw incomplete('the service sent CONTINUATION without a new token for the next part')
     if (this.#parts === maxRequests)
       throw incomplete(`the service announces another part even after ${maxRequests} requests`)
     this.#sentTokens.add(token)

@@ -118,7 +118,7 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ['is cut off', answering('{"candidates":'), 8, 'could not be continued'],
   ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
   ['has the same token and no text', piece('', continued('t1')), 8, 'neither text nor a new token'],
-  ['has an earlier token and text', piece('more', continued('t1')), 8, 'repeated a continuation token'],
+  ['has an earlier token and text', piece('more', continued('t1')), 8, 'CONTINUATION without a new token'],
   [
     'is filtered',
     '{"candidates":[{"finishReason":"SAFETY"}]}',
@@ -162,7 +162,7 @@ test.each([
   async (_, body) => {
     const ended = await runIn(['chat', 'x'], answerInOrder(body))
     expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
-    expect(ended.err).toContain('the service sent CONTINUATION without a token for the next part')
+    expect(ended.err).toContain('the service sent CONTINUATION without a new token for the next part')
   },
 )
 
