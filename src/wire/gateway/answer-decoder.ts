@@ -20,29 +20,15 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   // The format requires UTF-8, so a declared charset is usually wrong.
   const text = new TextDecoder()
   let start = ''
-  let unread: BodyCollector | undefined = createBodyCollector()
-  const reading: BodyReading = { reader, contentType, text, sink, whole: isStreamed ? undefined : unread }
+  const received = createBodyCollector()
+  let unread: BodyCollector | undefined = received
+  const reading: BodyReading = { reader, contentType, text, sink, isStreamed, received }
   let decoder: BodyDecoder | undefined
 
   function open(): BodyDecoder {
-    const bytes = unread?.bytes() ?? new Uint8Array()
-    // `--raw` prints the bytes of a stream at once, so these bytes need not be saved after a failure.
-    if (isStreamed && sink.raw) unread = undefined
     decoder = chooseDecoder(start, reading)
-    take(decoder, bytes)
+    decoder.push(received.bytes())
     return decoder
-  }
-
-  function take(opened: BodyDecoder, bytes: Uint8Array): void {
-    if (opened.isVerbatim) sink.raw?.(bytes)
-    try {
-      opened.push(bytes)
-    } catch (failure) {
-      // `--raw` also prints the bytes after an unreadable part, so the failure is thrown at the end.
-      if (!sink.raw || !opened.isVerbatim) throw failure
-      reading.failure ??= failure
-      decoder = brokenDecoder
-    }
   }
 
   const isUnread = () => sink.images !== undefined || !reader.hasText
@@ -81,7 +67,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         start += Buffer.from(buffer, byteOffset, length).toString('latin1')
         start = start.replace(/^(?:\xef\xbb\xbf|[ \t\r\n])+/, '').slice(0, maxFieldNameLength + 1)
         if (start.length > maxFieldNameLength || !/^(?:\xef\xbb?|[a-z]*)$/.test(start)) open()
-      } else take(decoder, bytes)
+      } else decoder.push(bytes)
     },
     /** Throws a `CliError` if the answer is incomplete or partly unreadable. */
     end(): void {
@@ -143,14 +129,14 @@ interface BodyReading {
   contentType: string
   text: InstanceType<typeof TextDecoder>
   sink: AnswerSink
-  /** The received bytes, or `undefined` if a stream was requested. */
-  whole: BodyCollector | undefined
+  isStreamed: boolean
+  /** The body until the decoder found text. */
+  received: BodyCollector
   /** First failure to read a part of the body, which is thrown at the end of the body. */
   failure?: unknown
 }
 
 interface BodyDecoder {
-  isVerbatim: boolean
   /**
    * Returns true if the received bytes can be the whole body: no value is incomplete, and no end marker is
    * missing.
@@ -159,8 +145,6 @@ interface BodyDecoder {
   push(bytes: Uint8Array): void
   end(): void
 }
-
-const brokenDecoder: BodyDecoder = { isVerbatim: true, mayEndHere: () => true, push() {}, end() {} }
 
 const isEnded = (reader: AnswerReader) => reader.progress() === 'ended'
 
@@ -175,7 +159,6 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
       if (data.trim() !== '') sink.raw?.(`${data.replaceAll('\n', '')}\n`)
     })
   return {
-    isVerbatim: false,
     mayEndHere: decoder.isBetweenEvents,
     push(bytes) {
       if (!isEnded(reader)) readAll(decoder.push(bytes))
@@ -245,8 +228,9 @@ function addValue(
     if ((raw || images) && value !== undefined && isUnreadable) return ''
     // parley continues after an unreadable event, because the user paid for the text or the images that may
     // follow. parley stops after an error event, which ends the answer, and in a stream without text, which may
-    // never end.
-    if (event === undefined || !isUnreadable || !(images || reader.hasText)) throw failure
+    // never end. `--raw` prints the rest in any case.
+    const continues = event !== undefined && isUnreadable && (images || reader.hasText)
+    if (!continues && !raw) throw failure
     reading.failure ??= failure
     return undefined
   }
@@ -258,10 +242,10 @@ function addValue(
  * stored, because the text would double the memory.
  */
 function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArray = false): BodyDecoder {
-  const { reader, contentType, text, sink, whole } = reading
+  const { reader, contentType, text, sink, isStreamed, received } = reading
   reader.isListOfChunks = isArray
   let isStream = isArray || /ndjson|jsonl|json-lines/i.test(contentType)
-  const waiting = isStream ? undefined : whole
+  const waiting = isStream || isStreamed ? undefined : received
   let first: string | undefined
 
   function take(values: string[]): void {
@@ -270,8 +254,11 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
       const [one, second] = all
       first = one
       if (second === undefined) return
-      isStream = second[0] === '{' || isStreamEnd(second)
-      if (!isStream) parseReceivedBody(all.join('\n'), contentType)
+      isStream = true
+      if (second[0] !== '{' && !isStreamEnd(second)) {
+        addBody(reading, all.join('\n'))
+        return
+      }
     }
     const chunks = all.map((data) => ({ event: '', data }))
     readPieces(reading, chunks, 'a chunk of the stream')
@@ -279,15 +266,15 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
   }
 
   return {
-    isVerbatim: true,
     mayEndHere: () => isStream && !splitter.isInside(),
     push(bytes) {
+      sink.raw?.(bytes)
       if (!waiting && !isEnded(reader)) take(splitter.push(text.decode(bytes, { stream: true })))
     },
     end() {
       if (isEnded(reader)) return
-      const received = waiting?.bytes()
-      const bytes = received && (sink.images?.strings.replaceLongStrings(received) ?? received)
+      const whole = waiting?.bytes()
+      const bytes = whole && (sink.images?.strings.replaceLongStrings(whole) ?? whole)
       take(splitter.push(text.decode(bytes)))
       const rest = splitter.rest()
       if (!isStream) return addBody(reading, (first ?? '') + rest)
@@ -301,21 +288,14 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
 const maxUnknownBytes = 1024 * 1024
 
 /** Reads a body of unknown format, such as a web page. The body may contain an error message. */
-function createUnknownDecoder(reading: BodyReading): BodyDecoder {
-  const body = createBodyCollector(maxUnknownBytes)
-  const end = () => addBody(reading, new TextDecoder().decode(body.bytes()))
-  let isFull = false
-  return {
-    isVerbatim: true,
-    mayEndHere: () => false,
-    push(bytes) {
-      if (isFull) return
-      isFull = body.add(body.bytes().length > 0 ? bytes : skipBlankBytes(bytes)) === maxUnknownBytes
-      if (isFull) end()
-    },
-    end,
-  }
-}
+const createUnknownDecoder = (reading: BodyReading): BodyDecoder => ({
+  mayEndHere: () => false,
+  push(bytes) {
+    reading.sink.raw?.(bytes)
+  },
+  end: () =>
+    addBody(reading, new TextDecoder().decode(reading.received.bytes().subarray(0, maxUnknownBytes))),
+})
 
 function addBody(reading: BodyReading, body: string): void {
   const { reader, sink, contentType } = reading
