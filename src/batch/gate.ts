@@ -105,7 +105,7 @@ export interface RequestGate {
    */
   readonly answers: number
   /** The current or last pause of all requests, in monotonic time. */
-  readonly pause: { readonly number: number; readonly from: number; readonly until: number }
+  readonly pause: { readonly number: number; readonly until: number }
   readonly pausesSinceSuccess: { readonly count: number; readonly totalMs: number }
   /**
    * Numbers of the lines that failed since the last answer with the effect `pause-if-repeated` (see
@@ -126,8 +126,6 @@ interface FailedRequest {
 
 const maxRetryAfterMs = 3_600_000
 const maxFailedPausesMs = 300_000
-/** After a pause, answers add no slot for as long as the pause lasted, but at most for this time. */
-const maxBurstMs = 60_000
 const minOutageFailures = 4
 const testBackoff = { first: 1000, longest: 30_000 }
 
@@ -136,7 +134,7 @@ export const createRequestGate = (concurrency: number): RequestGate => ({
   slots: concurrency,
   inFlight: 0,
   answers: 0,
-  pause: { number: 0, from: 0, until: 0 },
+  pause: { number: 0, until: 0 },
   pausesSinceSuccess: { count: 0, totalMs: 0 },
   consecutiveFailures: [],
   outage: undefined,
@@ -173,10 +171,7 @@ export function recordAnswer(
   }
   if (pauseNumber !== pause.number || slots === concurrency) return next
   const answers = gate.answers + 1
-  // Directly after a pause, a rate limiter allows a burst of requests. Answers in the burst do not show that
-  // more slots would succeed.
-  const isSteady = now - pause.until >= Math.min(pause.until - pause.from, maxBurstMs)
-  if (answers < slots || !isSteady) return { ...next, answers }
+  if (answers < slots) return { ...next, answers }
   return { ...next, answers: 0, slots: slots + 1 }
 }
 
@@ -215,7 +210,7 @@ const newPause = (
   now: number,
   lengthMs: number,
 ) => ({
-  pause: { number: pause.number + 1, from: now, until: now + lengthMs },
+  pause: { number: pause.number + 1, until: now + lengthMs },
   pausesSinceSuccess: { count: count + 1, totalMs: totalMs + lengthMs },
 })
 

@@ -98,15 +98,8 @@ describe('concurrency of a batch', () => {
     expect(growth).toEqual([...expected.slice(1), ...Array(35 - expected.length + 1).fill(8)])
   })
 
-  test.each([
-    ['does not raise its concurrency after answers to requests that started before a pause', 2, 0, 9000, 4],
-    ['does not raise its concurrency right after a pause', 2, 1, 3999, 4],
-    ['raises its concurrency once the time since a pause equals the length of the pause', 2, 1, 4000, 5],
-    ['does not raise its concurrency in the first minute after a pause of 1000 s', 1000, 1, 1_059_999, 4],
-    ['raises its concurrency one minute after a pause of 1000 s', 1000, 1, 1_060_000, 5],
-  ])('a batch %s', (_, retryAfter, pauseNumber, now, slots) => {
-    const answers = ` success#${pauseNumber}@${now}`.repeat(4)
-    expect(play(`${retryAfter}@0${answers}`).slots).toBe(slots)
+  test('answers to requests that started before a pause do not raise the concurrency of a batch', () => {
+    expect(play(`2@0${' success#0@9000'.repeat(4)}`).slots).toBe(4)
   })
 })
 
@@ -374,9 +367,11 @@ describe('outage of the service during a batch', () => {
   test('an outage pauses a batch for 1 s, doubling to 30 s, and after each pause one line tests the service', () => {
     let gate = afterFailures(4, 1, 2, 3, 4)
     const lengths: number[] = []
+    let from = 0
     for (let number = 0; number < 7; number++) {
-      const { from, until } = gate.pause
+      const { until } = gate.pause
       lengths.push(until - from)
+      from = until
       expect([canStartRequest(gate, until - 1), canStartRequest(gate, until)]).toEqual([false, true])
       expect(canStartRequest(recordRequestStart(gate), until)).toBe(false)
       gate = afterTest(gate, number)
