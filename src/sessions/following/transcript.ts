@@ -162,7 +162,7 @@ export function createEventPrinter(
         context.messages.printLine(await toDimLine(`— ${describeEvent(item)}`, host.stderr))
       return
     }
-    const message = event.type === 'agent.message' ? readEventText(event, '[redacted]') : ''
+    const message = event.type === 'agent.message' ? readEventText(event, true) : ''
     if (message !== '') return output.isTerminal ? printMarkdown(message) : output.write(`${message}\n`)
     if (!output.isTerminal) return output.write(formatTsvLine(toEventRow(item)))
     return output.write(`${await toDimLine(`· ${describeEvent(item)}`, host.stdout)}\n`)

@@ -1,11 +1,12 @@
 import type { CommandResult, Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
+import { toOneLine } from '../../io/escape.ts'
 import { ignoreClosedReader, requireOpenStdout } from '../../io/output.ts'
 import { askYesNo, withPrompter } from '../../io/question.ts'
 import { addSavedDataToFailure } from '../../io/saved-data.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { hasRedactedContent } from '../../wire/sessions/session-event.ts'
+import { listOtherBlockTypes } from '../../wire/sessions/session-event.ts'
 import { canPrompt } from '../confirming/confirmation-prompt.ts'
 import { SessionIncidents } from '../following/incidents.ts'
 import { createEventPrinter, followAndPrint, missingAnswerText } from '../following/transcript.ts'
@@ -153,11 +154,15 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         missingAnswers = 1
         context.messages.warn(answer.problem)
       }
-      // The transcript marks redacted parts itself, so only an answer outside of the transcript needs the
-      // warning.
+      // The transcript marks such parts itself, so only an answer outside of the transcript needs the warnings.
       const isInTranscript = !answerOptions.isStdoutReserved && !answerOptions.file
-      if (task.answer && hasRedactedContent(task.answer) && !isInTranscript)
-        context.messages.warn('the service has redacted a part of the answer')
+      if (task.answer && !isInTranscript)
+        for (const type of listOtherBlockTypes(task.answer))
+          context.messages.warn(
+            type === 'redacted'
+              ? 'the service has redacted a part of the answer'
+              : `the answer also has a part of type '${toOneLine(type, 60)}', which parley does not print; 'parley events list --raw' prints it`,
+          )
       await printOrSaveTaskAnswer(context, answerOptions, answer.text)
       return undefined
     })

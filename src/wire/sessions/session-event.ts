@@ -95,19 +95,30 @@ function readBlocks({ content }: SessionEvent): Record<string, unknown>[] {
   return Array.isArray(content) ? content.filter(isObject) : []
 }
 
-export const readEventText = (event: SessionEvent, redaction = ''): string =>
+/** Services may replace a block by `{"type":"redacted"}` (src/wire/README.md: public clients, 10). */
+const readBlockText = ({ type, text }: Record<string, unknown>): string | undefined =>
+  type !== 'redacted' && typeof text === 'string' ? text : undefined
+
+const readBlockType = ({ type }: Record<string, unknown>): string => toNonEmptyText(type) ?? 'unknown'
+
+/** If `marksOthers` is true, the text has a mark such as `[image]` for each block that is not text. */
+export const readEventText = (event: SessionEvent, marksOthers = false): string =>
   readBlocks(event)
-    .map(({ type, text }) => (type === 'redacted' ? redaction : (toNonEmptyText(text) ?? '')))
+    .map((block) => readBlockText(block) ?? (marksOthers ? `[${readBlockType(block)}]` : ''))
     .join('')
 
 export const describeEventContent = (event: SessionEvent): string =>
   readBlocks(event)
-    .map(({ type, text }) => (typeof text === 'string' ? text : `[${toNonEmptyText(type) ?? 'unknown'}]`))
+    .map((block) => readBlockText(block) ?? `[${readBlockType(block)}]`)
     .join(' ')
 
-/** Services may replace a block by `{"type":"redacted"}` (src/wire/README.md: public clients, 10). */
-export const hasRedactedContent = (event: SessionEvent): boolean =>
-  readBlocks(event).some(({ type }) => type === 'redacted')
+/** Lists the types of the blocks that are not text, such as `image` or `redacted`. */
+export const listOtherBlockTypes = (event: SessionEvent): Set<string> =>
+  new Set(
+    readBlocks(event)
+      .filter((block) => readBlockText(block) === undefined)
+      .map(readBlockType),
+  )
 
 /**
  * Returns whether the event is a piece of a text. A piece has no id, and a later event with an id has the

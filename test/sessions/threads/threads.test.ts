@@ -214,6 +214,18 @@ test('events run marks a redacted part of a message, and warns about the part wi
   expect(last).toMatchObject({ code: 0, out: 'the rest\n', err: expect.stringContaining('redacted') })
 })
 
+test('events run marks the image of a message, and warns about the image with --last', async () => {
+  const texts = ['before', 'after'].map((text) => ({ type: 'text', text }))
+  const answer = { type: 'agent.message', content: [texts[0], { type: 'image', source: {} }, texts[1]] }
+  const service = createSessionService({ posts: [task([running, answer, endTurn])] })
+  expect((await service.run(['events', 'run', 'do it'])).out).toContain('before[image]after\n')
+  expect(await service.run([...runArguments, '-q'])).toMatchObject({
+    code: 0,
+    out: 'beforeafter\n',
+    err: "parley: the answer also has a part of type 'image', which parley does not print; 'parley events list --raw' prints it\n",
+  })
+})
+
 /** Runs a command that sends a task. The service then adds the events `next`, and measures the seconds. */
 async function follow(next: ScriptEvents, argv: string[]) {
   const service = createSessionService({
