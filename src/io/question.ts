@@ -17,8 +17,9 @@ export interface Prompter {
 }
 
 interface QuestionOptions {
+  /** A hidden answer has all lines of a pasted text, because nobody would see that a line is missing. */
   isHidden?: boolean
-  /** If true, the answer has all lines of a pasted text. Otherwise the answer is its first line. */
+  /** If true, the answer has all lines of a pasted text. Otherwise a visible answer is its first line. */
   takesLines?: boolean
   /** Aborting rejects `prompt` with the signal's reason and drops the typed part of the answer. */
   signal?: AbortSignal | undefined
@@ -66,7 +67,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
 
   async function prompt(
     question: string,
-    { isHidden = false, takesLines = false, signal }: QuestionOptions = {},
+    { isHidden = false, takesLines = isHidden, signal }: QuestionOptions = {},
   ): Promise<string> {
     const { createInterface } = await import('node:readline')
     keys ??= stdin.open()
@@ -75,7 +76,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
     const cancelDeadline = deadline.onPass(() => late.abort(createNotSentDeadlineError(deadlineText)))
     const withdrawal = AbortSignal.any([closing.signal, late.signal, ...(signal ? [signal] : [])])
     const isEdited = stdin.setRaw !== undefined && (isHidden || stderr.isTerminal)
-    const marksPastes = isEdited && takesLines && env.TERM !== 'dumb'
+    const marksPastes = isEdited && stderr.isTerminal && takesLines && env.TERM !== 'dumb'
     let editor: Interface | undefined
     let isOpen = true
     let isLineOpen = false

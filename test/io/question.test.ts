@@ -63,7 +63,7 @@ test('closing a prompter withdraws its open question at once', async () => {
   const answer = prompter.prompt('secret: ', { isHidden: true })
   await shows('secret: ')
   prompter.close()
-  expect(screen).toEqual({ isRaw: false, text: 'secret: \n' })
+  expect(screen).toEqual({ isRaw: false, text: '\x1b[?2004hsecret: \x1b[?2004l\n' })
   await expect(answer).rejects.toBeInstanceOf(InputEndedError)
 })
 
@@ -91,6 +91,15 @@ test('Enter ends the answer to a question, and pasted lines are one answer', asy
   await shows('two? ')
   keys.write('f\rg\r')
   expect(await next).toBe('f')
+})
+
+test('pasted lines are one answer to a hidden question, too, so a broken secret is refused', async () => {
+  const { keys, screen, prompter, shows } = createTerminal()
+  const answer = prompter.prompt('secret: ', { isHidden: true })
+  await shows('secret: ')
+  keys.write('\x1b[200~a\rb\r\x1b[201~\r')
+  expect(await answer).toBe('a\nb')
+  expect(screen.text).toBe('\x1b[?2004hsecret: \x1b[?2004l\n')
 })
 
 test('Ctrl-Z suspends parley in the normal terminal mode, drops the typed text and repeats the question', async () => {
