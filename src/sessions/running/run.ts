@@ -16,7 +16,7 @@ import { DenialCollector } from './denials.ts'
 import type { RunPlan } from './plan.ts'
 import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
-import { findEarlierTaskIds, sendTask } from './sent-task.ts'
+import { findEarlierTask, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
 import { addListedEvent, createListFacts } from './task.ts'
 import {
@@ -46,33 +46,35 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
  */
 async function execute(run: SessionRun): Promise<CommandResult> {
   const { context, audit, plan, follower } = run
-  const foundIds = await findEarlierTaskIds(run)
-  const task = foundIds ? undefined : plan.task
+  const found = await findEarlierTask(run)
+  const task = found ? undefined : plan.task
   if (!task) run.taskState = 'continued'
-  // With neither a task nor --after, a run follows the session's last task, even if another client sent it.
-  const earlierTaskIds = plan.task || plan.after !== undefined ? foundIds : undefined
+  // Without its own task, a run follows the session's last task, even if another client sent it.
+  const hasOwnTask = plan.task !== undefined || plan.after !== undefined
+  const earlierTaskIds = hasOwnTask && found?.isTask ? found.ids : undefined
   const limits = new LimitEnforcer(run)
   const denials = new DenialCollector(run)
   const incidents = new SessionIncidents(context)
   const known = createListFacts(task?.events ?? [])
   let endsWithTask = false
   const printer = createEventPrinter(context, plan.answerOptions)
-  let isAfterTask = false
+  let isAfterFound = false
   const onEarlierEvents = async (items: readonly EventItem[]) => {
     limits.addEarlier(items)
     for (const { event } of items) {
       const isOfTask = addListedEvent(known, event)
       if (event.type === 'user.message') endsWithTask = isOfTask
     }
+    run.lastEarlierId = known.last
     if (task) return
     await denials.add(items)
     incidents.addEarlier(items, earlierTaskIds)
-    // The output of the run that sent the task may be incomplete, so this run prints the events after the
-    // task again.
+    // The output of the earlier run may be incomplete, so this run prints the events after the task, or after
+    // the start of the earlier run, again.
     const later = items.filter(({ event: { id = '' } }) => {
-      const isTask = foundIds?.has(id) === true
-      isAfterTask ||= isTask
-      return isAfterTask && !isTask
+      const isFound = found?.ids.has(id) === true
+      isAfterFound ||= isFound
+      return isAfterFound && !isFound
     })
     await printer.print(later)
   }

@@ -1,5 +1,5 @@
 import { CliError } from '../../errors.ts'
-import { isUserEvent } from '../../wire/sessions/session-event.ts'
+import { isTaskEvent, isUserEvent } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { createFollowDeadlineError } from '../reconnect-policy.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
@@ -10,12 +10,18 @@ import { pollEventList, postEventsOnce } from './posting.ts'
 import { auditResumeHint, type SessionRun, taskAcceptedText } from './session-run.ts'
 import { type AuditedTask, findTaskInList } from './task.ts'
 
+interface FoundEvents {
+  ids: ReadonlySet<string>
+  /** False if `--after` names another event, for example the last event before a run without a task. */
+  isTask: boolean
+}
+
 /**
- * Returns the event ids of the task that an earlier run sent, according to `--after` or the audit file.
- * Returns `undefined` if there is no such task. Waits until the event list contains the task, because only
- * messages after the task can be the answer. Throws a `CliError` after 30 s.
+ * Finds the task that an earlier run sent, according to the audit file, or the event of `--after`. Returns
+ * `undefined` if there is neither. Waits until the event list contains the task, because only messages after
+ * the task can be the answer. Throws a `CliError` after 30 s.
  */
-export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<string> | undefined> {
+export async function findEarlierTask(run: SessionRun): Promise<FoundEvents | undefined> {
   const { audit, context, parts } = run
   const { task, after } = run.plan
   if (after !== undefined) return findEvent(run, after)
@@ -42,27 +48,29 @@ export async function findEarlierTaskIds(run: SessionRun): Promise<ReadonlySet<s
     context.messages.note(
       'the audit file shows that an earlier run sent this task: this run continues the session and does not send the task again',
     )
-  return ids
+  return { ids, isTask: true }
 }
 
 /**
- * Waits until the event list contains an event, and returns its id. Returns an empty set if the service lists
- * no events of clients. Throws a `CliError` after 30 s.
+ * Waits until the event list contains an event, and returns its id. Returns no id if the service lists no
+ * events of clients. Throws a `CliError` after 30 s.
  */
-async function findEvent(run: SessionRun, id: string): Promise<ReadonlySet<string>> {
+async function findEvent(run: SessionRun, id: string): Promise<FoundEvents> {
   const { context, parts } = run
   const whenWaiting = () =>
     context.messages.note(`looking for the event ${quoteAndShortenName(id)}, for up to 30 s`)
   const found = await pollEventList(run, {
     whenWaiting,
     async read(list) {
-      let [isListed, showsClientEvents] = [false, false]
+      let [isListed, isTask, showsClientEvents] = [false, false, false]
       for await (const items of list)
         for (const { event } of items) {
           isListed ||= event.id === id
+          isTask ||= event.id === id && isTaskEvent(event)
           showsClientEvents ||= isUserEvent(event)
         }
-      return isListed ? new Set([id]) : showsClientEvents ? undefined : new Set<string>()
+      if (isListed) return { ids: new Set([id]), isTask }
+      return showsClientEvents ? undefined : { ids: new Set<string>(), isTask: false }
     },
   })
   if (found) return found

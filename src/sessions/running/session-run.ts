@@ -46,6 +46,8 @@ export class SessionRun implements SessionClient, WorkHooks {
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
   hasStoppedFollowing = false
+  /** Id of the last event before the run followed the session. */
+  lastEarlierId: string | undefined
   readonly follower: Follower
   /** True after the run has read the list and sent its task, if it has one to send. */
   isFollowing = false
@@ -82,8 +84,10 @@ export class SessionRun implements SessionClient, WorkHooks {
 
   createResumeCommand(): string[] {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
-    // `--after` names the task, because the first list of the resumed run may not show the task yet.
-    const after = this.audit.hasFile ? undefined : (this.follower.task.id ?? this.plan.after)
+    // `--after` names the task, because the first list of the resumed run may not show the task yet. For a run
+    // without a task, `--after` makes the resumed run print the events since this run began.
+    const isAudited = this.audit.hasFile && this.audit.task !== undefined
+    const after = isAudited ? undefined : (this.follower.task.id ?? this.plan.after ?? this.lastEarlierId)
     const withoutTools = this.audit.hasFile ? [] : this.#unansweredCommands.map(({ use }) => use.name)
     return createResumeCommand(this.context, this.session, { after, withoutTools })
   }
@@ -200,7 +204,8 @@ export class SessionRun implements SessionClient, WorkHooks {
       })
     }
     if (kind === 'waiting') return error.with({ resumeArguments, retry: isAudited ? 'later' : retry })
-    if (this.taskState === 'continued') return error
+    if (this.taskState === 'continued')
+      return kind === 'response' && this.isFollowing ? error.with({ resumeArguments }) : error
     if (kind === 'unknown') return error.with({ retry: 'look-first' })
     if (kind === 'stuck') return error.with({ sent: 'yes', retry: 'never' })
     const accepted = { sent: 'yes', retry: 'never', resumeArguments, consequence: taskAcceptedText } as const

@@ -27,7 +27,7 @@ const commands: readonly (readonly [name: string, argv: string[], sent: string, 
   ['follow', ['follow'], 'yes', false],
   ['run', ['run', 'go'], 'yes', true],
   ['run', ['run', 'go', '--audit', 'a.jsonl'], 'yes', true],
-  ['run', ['run', '--no-stdin'], 'no', false],
+  ['run', ['run', '--no-stdin'], 'no', true],
   ['send', ['send', 'go', '--follow'], 'yes', false],
 ]
 const faults: readonly RequestFault[] = ['unreachable', 'reset', { status: 502 }]
