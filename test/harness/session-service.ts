@@ -618,6 +618,7 @@ export function createAgentService(script: AgentScript) {
     const isInterrupt = given.every(({ type }) => type === 'user.interrupt')
     if (isInterrupt) waiting.clear()
     await timers.wait(1)
+    if (service.events.some(({ type }) => type === 'session.status_terminated')) return
     if (isInterrupt) return service.add(endTurn)
     service.add(running)
     await timers.wait(1)
