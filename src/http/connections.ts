@@ -31,6 +31,8 @@ export function createConnectionPool(options: ConnectOptions, cleanups?: ArraySe
   cleanups?.add(closeIdle)
 
   return {
+    /** True after the first response of the server. */
+    hasAnswered: false,
     describeTarget: (url: URL) => describeTarget(url, options.findProxy?.(url)),
     /**
      * Returns an idle connection, or a new one to the server of `url`. Throws like `openConnection`. Aborting

@@ -78,6 +78,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Headers, statusText = ''): void {
     if (status < 200) return
     this.#reached = 'answered'
+    this.#options.connections.hasAnswered = true
     this.#limits.refresh()
     const close = () => this.#finish()
     this.#callbacks.resolve({ status, statusText, headers: flattenHeaders(headers), body: this.#body, close })
@@ -173,7 +174,8 @@ class Attempt implements Dispatcher.DispatchHandler {
     }
     if (message === 'other side closed') {
       // A server that expects TLS often closes without a response, so the message suggests https://.
-      const hint = this.#url.protocol === 'http:' ? ` ${tlsHint}` : ''
+      const mayExpectTls = this.#url.protocol === 'http:' && !this.#options.connections.hasAnswered
+      const hint = mayExpectTls ? ` ${tlsHint}` : ''
       const hasNoAnswer = this.#connection?.socket.bytesRead === this.#bytesBefore
       return this.#failure(`the connection was closed${hasNoAnswer ? ` without an answer${hint}` : ''}`)
     }

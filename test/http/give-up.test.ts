@@ -101,3 +101,17 @@ test('--timeout ends an upload that makes no progress', async () => {
     await new Promise(setImmediate)
   }
 })
+
+test('a closed connection suggests https:// only if the server has not answered before', async () => {
+  let count = 0
+  const closing = await serve((socket) => void socket.end(++count === 2 ? response('{}') : ''))
+  onTestFinished(() => closing.close())
+  const exchange = openExchange(0, new ArraySet())
+  const call = async () => {
+    const answer = await exchange({ method: 'GET', url: closing.url, headers: {} })
+    for await (const _ of answer.body);
+  }
+  await expect(call()).rejects.toThrow('(should the address begin with https://?)')
+  await call()
+  await expect(call()).rejects.toThrow(/ the connection was closed without an answer$/)
+})
