@@ -10,11 +10,6 @@ import { eventFlagNames } from './sending/event-flags.ts'
  */
 const timeLimitFlags = ['--timeout', '--deadline', '--connect-timeout', '--retries']
 
-/** Flags that only affect `chat` and `image`. The commands for sessions that parley prints omit them. */
-const gatewayFlags = (['baseUrl', 'family', 'answerRole', 'streamVia', 'schemaVia'] as const).map(
-  getSettingFlag,
-)
-
 const serviceFlags = new Set([
   '--profile',
   '--header',
@@ -24,7 +19,7 @@ const serviceFlags = new Set([
   ...settingNames
     .filter(hasRequestFlag)
     .map(getSettingFlag)
-    .filter((flag) => !timeLimitFlags.includes(flag) && !gatewayFlags.includes(flag)),
+    .filter((flag) => !timeLimitFlags.includes(flag)),
 ])
 
 const followFlags = new Set([
@@ -47,13 +42,10 @@ const uncopiedFlags = new Set([
   '--no-pager',
   '--fail-on-empty',
   '--after',
-  ...gatewayFlags,
   ...eventFlagNames.map((name) => `--${name}`),
 ])
 
 const flagsRequiringTool = ['--tool-timeout', '--fail-on-tool-error']
-
-const repeatableFlags = ['--header', '--beta', '--tool']
 
 type Flags = Pick<Context, 'flags'>
 
@@ -70,14 +62,10 @@ export function formatSessionCommand(
 export const formatListSessionsCommand = ({ flags }: Flags): string =>
   quoteShellWords(['parley', 'sessions', 'list', ...filterFlags(flags, (flag) => serviceFlags.has(flag))])
 
-function filterFlags(
+const filterFlags = (
   { given }: Pick<Context['flags'], 'given'>,
   isWanted: (flag: string) => boolean,
-): string[] {
-  const isReplaced = ({ flag }: CommandLineFlag, index: number) =>
-    !repeatableFlags.includes(flag) && given.some((later, place) => place > index && later.flag === flag)
-  return given.filter((each, index) => isWanted(each.flag) && !isReplaced(each, index)).flatMap(toArgs)
-}
+): string[] => given.filter(({ flag }) => isWanted(flag)).flatMap(toArgs)
 
 export const formatBudgetCommand = ({ flags }: Flags, session: string, budgetJson: string): string =>
   quoteShellWords([

@@ -93,9 +93,8 @@ async function readConfirmInput(
     given,
   )
   // The service requires a body `{"events": […]}`, so a list or a page of events is put into a new body.
-  const isBody =
-    'body' in given && getEventSourceTexts(given).every((text, index) => text === items[index]?.text)
-  const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
+  const isWhole = getEventSourceTexts(given).every((text, index) => text === items[index]?.text)
+  const body = isWhole ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
 }
 

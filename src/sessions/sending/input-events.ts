@@ -5,23 +5,24 @@ import { splitLines } from '../../io/raw-lines.ts'
 import { prependChunk, readBody } from '../../wire/exchange.ts'
 import { createListAppendAssignment, editJson } from '../../wire/json/edit.ts'
 import { describeJsonError, formatFieldPath, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { createTextWithinLimit } from '../../wire/json/text-limit.ts'
 import { listJsonElements } from '../../wire/page.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { createEventsCheck, type EventProblem } from '../../wire/sessions/send-events.ts'
 import { SessionEvent } from '../../wire/sessions/session-event.ts'
 
-/**
- * Source text of the user's events: one event per line, or one body `{"events": […]}`. `isList`: the field
- * `events` is a list, as the service requires.
- */
-type InputEvents = {
+interface InputEvents {
   name: string
+  /** A body `{"events": […]}` with the source texts of the events. */
+  body: string
+  /** True if the field `events` is a list, as the service requires. */
+  isList: boolean
   /**
    * Describes the position of a field of `events[index]` for messages. Uses the line number if there is one
    * event per line.
    */
   locate(index: number, field: string): string
-} & ({ lines: string[] } | { body: string; isList: boolean })
+}
 
 interface ReadingOptions {
   /**
@@ -79,20 +80,18 @@ export async function parseInputEvents(
     index < lines.length
       ? `line ${lineNumbers[index]}${field ? `: ${field}` : ''}`
       : locateInList(index, field)
-  return { name, lines, locate }
+  const body = createTextWithinLimit(() => `{"events":[${lines.join(',')}]}`)
+  return { name, body, isList: true, locate }
 }
 
 const createLineError = (line: string, where: string) =>
   usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
 
-export const getEventSourceTexts = (given: InputEvents): string[] =>
-  'lines' in given ? given.lines : listJsonElements(given.body, 'events')
+export const getEventSourceTexts = ({ body }: InputEvents): string[] => listJsonElements(body, 'events')
 
 export function joinEventsInBody(given: InputEvents | undefined, added: readonly string[]): string {
-  if (!given || 'lines' in given) return `{"events":[${[...(given?.lines ?? []), ...added].join(',\n')}]}`
-  return added.length === 0
-    ? given.body
-    : editJson(given.body, [createListAppendAssignment(['events'], added.join())])
+  const body = given?.body ?? '{"events":[]}'
+  return added.length === 0 ? body : editJson(body, [createListAppendAssignment(['events'], added.join())])
 }
 
 /**
@@ -173,8 +172,7 @@ export function createInputEventsCheck() {
   return {
     add: check.add,
     end(given?: InputEvents): string[] {
-      if (given && 'isList' in given && !given.isList)
-        throw usageError(`${given.name}: events: must be a list`)
+      if (given && !given.isList) throw usageError(`${given.name}: events: must be a list`)
       const name = given?.name ?? 'the events'
       const locate = given?.locate ?? locateInList
       const describe = ({ path: [place, ...rest], message }: EventProblem) => {

@@ -54,15 +54,6 @@ test('Q40: the resume command of events run has every given flag, but not the se
   expect({ code, printed }).toEqual({ code: 3, printed: [...start, ...given] })
 })
 
-test('the resume command omits settings of the gateway, and values of a flag that a later value replaces', async () => {
-  const gateway = ['--base-url', 'https://g.test', '--family', 'f', '--answer-role', 'r']
-  const root = [...gateway, '--stream-via', 'path', '--schema-via', 'native', '--no-pager', '--vendor', 'a']
-  const words = ['x', '-s', 's1', '--vendor', 'b', '--deadline', '2h', '-H', 'A: 1', '-H', 'B: 2', '--last']
-  const { printed } = await stop(words, { root })
-  const kept = ['--vendor', 'b', '--deadline', '2h', '--header', 'A: 1', '--header', 'B: 2', '--last']
-  expect(printed).toEqual(['events', 'run', '-s', 's1', ...kept])
-})
-
 test('Q41: the resume command names the session from the environment, and values that start with a hyphen', async () => {
   const { printed } = await stop(['x', '--no-beta', '--tool=-a=b'], { env: { PARLEY_SESSION: '-s 1' } })
   const words = ['events', 'run', '--session=-s 1', '--deadline', '1h', '--no-beta', '--tool=-a=b']
@@ -110,7 +101,7 @@ test('Q44: the confirm command that events follow prints has the flags with whic
   const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
   const header = ['--header', 'X-Trace: a']
   const flags = ['--workspace-id', 'w1', '--vendor', 'acme', ...header, '--no-beta', '--allow-http']
-  const irrelevant = ['--base-url', 'https://g.test', '--retries', '1', '--timeout', '9']
+  const irrelevant = ['--retries', '1', '--timeout', '9']
   const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
   expect(code).toBe(12)
   expect(err).not.toContain('fill in')
