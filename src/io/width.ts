@@ -27,10 +27,3 @@ export function clipToColumns(text: string, width: number): string {
 
 export const padToColumns = (text: string, width: number): string =>
   text + ' '.repeat(Math.max(0, width - measureColumns(text)))
-
-/** Puts a text after an id and clips only the text, because people copy the id. */
-export function clipAfterId(id: string, text: string, width: number): string {
-  const start = id === '' || text === '' ? id : `${id} `
-  const room = width - measureColumns(start)
-  return room < 1 ? id : `${start}${clipToColumns(text, room)}`
-}

@@ -5,7 +5,6 @@ import { toOneLine } from '../io/escape.ts'
 import { formatLocalTime } from '../io/local-time.ts'
 import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
-import { clipAfterId } from '../io/width.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 import { endpoints } from '../wire/endpoints.ts'
 import { type HttpResponse, readBody } from '../wire/exchange.ts'
@@ -214,30 +213,27 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   const usage = describeSessionUsage(readSessionUsage(session.usage) ?? {})
   const known = [
     ['id', session.id],
-    ['status', '', status],
-    ['title', '', title],
-    ['changed', '', output.isTerminal ? formatLocalTime(changed) : changed],
-    ['usage', '', usage],
-  ].filter(([, ...values]) => values.join('') !== '')
-  const room = (host.stdout.columns || 80) - labelColumns
-  const wrapUsage = await createLineWrapper(host.stdout, labelColumns)
-  const toLine = ([label = '', id = '', text = '']: string[]) => {
-    if (!output.isTerminal) return formatTsvLine([label, [id, text].filter((part) => part !== '').join(' ')])
-    // The usage is wrapped and not cut, because it ends with the cost.
-    const shown = label === 'usage' ? wrapUsage(text) : clipAfterId(toOneLine(id, Infinity), text, room)
-    return `${label.padEnd(labelColumns)}${shown}\n`
-  }
+    ['status', status],
+    ['title', title],
+    ['changed', output.isTerminal ? formatLocalTime(changed) : changed],
+    ['usage', usage],
+  ].filter(([, value]) => value !== '')
+  const wrapValue = await createLineWrapper(host.stdout, labelColumns)
+  const toLine = ([label = '', value = '']: string[]) =>
+    output.isTerminal
+      ? `${label.padEnd(labelColumns)}${wrapValue(toOneLine(value))}\n`
+      : formatTsvLine([label, value])
   const print = (rows: string[][]) => output.write(rows.map(toLine).join(''))
   await print(known)
   const state = await readSessionState(access)
   const describe = (toolUse: string) => {
     const use = state.getToolUse(toolUse)
-    return [toolUse, use ? summarizeToolUse(use, findToolInput(use.text ?? '{}')) : '']
+    return use ? `${toolUse} ${summarizeToolUse(use, findToolInput(use.text ?? '{}'))}` : toolUse
   }
   const unlisted = state.isIdle ? state.unlisted : []
   await print([
-    ...state.answerable.map((toolUse) => ['waits for', ...describe(toolUse)]),
-    ...unlisted.map((toolUse) => ['may wait for', ...describe(toolUse)]),
+    ...state.answerable.map((toolUse) => ['waits for', describe(toolUse)]),
+    ...unlisted.map((toolUse) => ['may wait for', describe(toolUse)]),
   ])
   await output.flush()
   const waiting = [...state.answerable, ...unlisted]

@@ -242,7 +242,7 @@ test('sessions show prints the status, the usage, the waiting tool uses, and the
   const env = { PARLEY_SESSION: 'sesn_1' }
   expect((await run(['sessions', 'show'], { exchange: exchange(), env })).out).toBe(out)
   const narrow = await show({ tty: ['stdout'], columns: 36 })
-  expect(narrow.out.endsWith('\nwaits for     t1 bash {"command":"l…\n')).toBe(true)
+  expect(narrow.out.endsWith('\nwaits for     t1 bash\n              {"command":"ls"}\n')).toBe(true)
   expect(narrow.out).toContain('\nusage         1,200 tokens in · 30\n              out\n')
   const raw = await show({}, '--raw')
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })

@@ -141,7 +141,7 @@ async function askAndSend(
       .ask(questions)
       .catch(async (error: unknown) => {
         if (!(error instanceof CliError && error.details.deadline)) throw error
-        const failure = await createOpenError(prompted)
+        const failure = createOpenError(prompted)
         const late = { sent: 'no', retry: 'later', deadline: true } as const
         throw failure.with(late, `${failure.message}: ${error.message}`)
       })
@@ -167,7 +167,7 @@ async function askAndSend(
   }
   // With --follow, `send` reports whether the session still waits.
   if (answers.length > 0 && follow) return
-  if (open.size > 0) throw (await createOpenError(latest)).with({ sent: answers.length > 0 ? 'yes' : 'no' })
+  if (open.size > 0) throw createOpenError(latest).with({ sent: answers.length > 0 ? 'yes' : 'no' })
   if (answers.length === 0) context.messages.note('nothing was sent')
 }
 
@@ -192,7 +192,7 @@ async function requireListedToolUses(
   const { context, parts } = access
   const { unlisted, pending } = state
   if (unlisted.length > 0 && isOfService)
-    throw (await createWaitingError(context, parts.params.session, state, unlisted)).with({
+    throw createWaitingError(context, parts.params.session, state, unlisted).with({
       sent: 'no',
     })
   if (unlisted.length > 0)

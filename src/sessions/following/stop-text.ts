@@ -6,24 +6,17 @@ import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts
 import { needsClientResult, type SessionState } from '../session-state.ts'
 import { findToolInput, summarizeToolUse } from '../tool-use-summary.ts'
 
-const indent = 2
-
-export async function createWaitingError(
+export const createWaitingError = (
   context: Context,
   session: string,
   state: SessionState,
   ids: string[],
-): Promise<CliError> {
-  const { clipAfterId } = isLaidOut(context)
-    ? await import('../../io/width.ts')
-    : { clipAfterId: (id: string, text: string) => `${id} ${text}`.trimEnd() }
-  const columns = (context.host.stderr.columns || 80) - indent
-  return new CliError('waiting', `${session} waits for an answer`, {
+): CliError =>
+  new CliError('waiting', `${session} waits for an answer`, {
     sent: 'yes',
-    problems: ids.map((id) => clipAfterId(...describeWaitingToolUse(state, id), columns)),
+    problems: ids.map((id) => describeWaitingToolUse(state, id)),
     ...describeWaitingToolUses(context, session, state, ids),
   })
-}
 
 const isLaidOut = ({ flags, host }: Context) => host.stderr.isTerminal && !flags.errors
 
@@ -91,10 +84,10 @@ function formatToolUseIds(uses: readonly { id: string }[]): string {
 
 const isSafeWord = (id: string) => id.length <= 1000 && !id.startsWith('-')
 
-function describeWaitingToolUse(state: SessionState, id: string): [id: string, text: string] {
+function describeWaitingToolUse(state: SessionState, id: string): string {
   const use = state.getToolUse(id)
   const shownId = quoteAndShortenName(id)
-  if (!use) return [shownId, '']
-  if (use.isContradicted) return [`${shownId}:`, 'the service sent it with two different inputs']
-  return [`${shownId}:`, summarizeToolUse(use, findToolInput(use.text ?? '{}'))]
+  if (!use) return shownId
+  if (use.isContradicted) return `${shownId}: the service sent it with two different inputs`
+  return `${shownId}: ${summarizeToolUse(use, findToolInput(use.text ?? '{}'))}`
 }

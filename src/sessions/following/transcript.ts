@@ -76,7 +76,7 @@ export async function followAndPrint(
     context.reportData.stopReason = state.stopReason
   }
   const { stop } = state
-  if (stop?.kind === 'waiting') throw await createWaitingError(context, session, state, stop.ids)
+  if (stop?.kind === 'waiting') throw createWaitingError(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
     throw createBudgetError(context, session, state.currency)

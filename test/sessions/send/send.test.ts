@@ -74,7 +74,7 @@ test.each([
   ['a body', '{ "events" : [{"type":"user.interrupt","x":1.10}], "more": 12345678901234567890 }', ''],
   ['a list', ' [{"type":"user.interrupt","x":1.10}]\n', '{"events":[{"type":"user.interrupt","x":1.10}]}'],
   ['one event', '{"type":"user.interrupt",\n"x":1}\n', '{"events":[{"type":"user.interrupt",\n"x":1}]}'],
-  ['one event per line', `${given}\r\n\n${given}\n`, `{"events":[${given},\n${given}]}`],
+  ['one event per line', `${given}\r\n\n${given}\n`, `{"events":[${given},${given}]}`],
 ])('events send sends %s on stdin unchanged', async (_, stdin, sent) => {
   const ended = await send([], { stdin })
   expect(ended.code).toBe(0)
