@@ -16,7 +16,6 @@ import {
   stopsSession,
   toolUseIdFields,
 } from '../wire/sessions/session-event.ts'
-import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { BackgroundWork } from './background-work.ts'
 
 /**
@@ -125,8 +124,6 @@ class OrderedState {
    */
   hasReplySinceStop = false
   lastStop: SessionEvent | undefined
-  /** Currency of the newest reported cost. */
-  currency: string | undefined
   readonly stopIds = new Set<string>()
 
   get isIdle(): boolean {
@@ -205,8 +202,6 @@ export class SessionState extends OrderedState {
       this.error = undefined
       this.missedOutcome = undefined
     }
-    if (type === 'session.usage')
-      this.currency = readSessionUsage(event.usage)?.cost?.currency ?? this.currency
     if (type === 'span.outcome_evaluation_end') this.missedOutcome = readMissedOutcome(event)
     if (type === 'session.error') {
       const { message, server, isFinal } = readEventError(event.error)

@@ -463,19 +463,6 @@ test.each<[what: string, verb: 'contradicts' | 'does not contradict', first: str
   expect(state.getToolUse('t1')?.isContradicted ?? false).toBe(verb === 'contradicts')
 })
 
-test('the currency of a session is the currency of the newest cost that the service reports', () => {
-  const state = new SessionState()
-  const add = (type: string, currency?: string) => {
-    state.add({ type, usage: currency && { list_cost: { amount: '1', currency } } })
-    return state.currency
-  }
-  expect(add('agent.message', 'CHF')).toBeUndefined()
-  expect([add('session.usage', 'USD'), add('session.usage', 'EUR')]).toEqual(['USD', 'EUR'])
-  expect(add('session.usage')).toBe('EUR')
-  state.restart()
-  expect(state.currency).toBeUndefined()
-})
-
 const thread = (status: string, id: unknown, run?: string) => ({
   type: `session.thread_${status}`,
   session_thread_id: id,

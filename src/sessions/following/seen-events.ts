@@ -229,7 +229,7 @@ export class SeenEvents {
   get isQueued(): boolean {
     const search = this.#search
     if (!search?.isWorkPending || this.state.stop?.kind !== 'done') return false
-    if (search.isMissing) return search.wasBusy && this.task.showsClientEvents && !search.hasEventOfSameType
+    if (search.isMissing) return search.wasBusy && this.task.showsClientEvents
     return this.task.awaitsOwnTurn
   }
 
@@ -316,11 +316,6 @@ class SentEventSearch {
    * the sent events.
    */
   firstLaterEvent: string | undefined
-  /**
-   * True if another event has the type of a sent event. That other event may be the sent event with a new id
-   * and content.
-   */
-  hasEventOfSameType = false
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
   /** For each id or content, the number of sent events that are not found yet. */
@@ -347,10 +342,7 @@ class SentEventSearch {
 
   matchOnce({ event, identity }: IdentifiedEvent): boolean {
     const name = this.#findWanted(event)
-    if (name === undefined) {
-      this.hasEventOfSameType ||= startsAgentWork(event) && this.#sent.some(({ type }) => type === event.type)
-      return false
-    }
+    if (name === undefined) return false
     this.#add(name, -1)
     if (this.#firstFound === undefined) {
       this.#firstFound = identity

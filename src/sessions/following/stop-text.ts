@@ -50,8 +50,8 @@ export function describeWaitingToolUses(
   return { pendingToolUseIds: ids, consequence: hints.join('\n') }
 }
 
-export function createBudgetError(context: Context, session: string, currency = 'CURRENCY'): CliError {
-  const higherBudget = JSON.stringify({ type: 'limit', max_list_cost: { amount: 'AMOUNT', currency } })
+export function createBudgetError(context: Context, session: string): CliError {
+  const higherBudget = '{"type":"limit","max_list_cost":{"amount":"AMOUNT","currency":"CURRENCY"}}'
   return new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
     sent: 'yes',
     problems: [

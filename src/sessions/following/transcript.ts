@@ -78,8 +78,7 @@ export async function followAndPrint(
   const { stop } = state
   if (stop?.kind === 'waiting') throw createWaitingError(context, session, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
-  if (stop.kind === 'stuck' && stop.reason === 'budget_reached')
-    throw createBudgetError(context, session, state.currency)
+  if (stop.kind === 'stuck' && stop.reason === 'budget_reached') throw createBudgetError(context, session)
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     sent: 'yes',

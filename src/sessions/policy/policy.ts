@@ -170,7 +170,8 @@ function findMismatch(rule: PolicyRule, use: ParsedToolUse): (() => string) | un
         : `the server is ${JSON.stringify(use.server)}`
   if (fields === undefined) return undefined
   for (const field of fields) {
-    const value = getValue(use.input, field.path)
+    const { value: found, isComplete } = findField(use.input, field.path)
+    const value = isComplete ? found : undefined
     const isCovered =
       typeof value === 'string' ? field.matches(value) : value !== undefined && field.pattern === '**'
     if (!isCovered) return () => describeFieldMismatch(field, value)
@@ -213,13 +214,19 @@ const maxExaminedRules = 20
  * not text, and a missing field whose parent has an unexpected type.
  */
 function appliesToField({ path, matches }: InputFieldPattern, input: unknown): boolean {
-  let inner = input
+  const { value, isComplete } = findField(input, path)
+  return isComplete && typeof value === 'string' ? matches(value) : value !== undefined
+}
+
+/** Finds a field. If a value on the path cannot have the next field, returns that value as incomplete. */
+function findField(input: unknown, path: readonly (string | number)[]) {
+  let value = input
   for (const step of path) {
-    if (!canHaveField(inner, step)) return inner !== undefined
-    if (!Object.hasOwn(inner, step)) return false
-    inner = (inner as Record<string | number, unknown>)[step]
+    if (!canHaveField(value, step)) return { value, isComplete: false }
+    if (!Object.hasOwn(value, step)) return { value: undefined, isComplete: false }
+    value = (value as Record<string | number, unknown>)[step]
   }
-  return typeof inner !== 'string' || matches(inner)
+  return { value, isComplete: true }
 }
 
 const canHaveField = (value: unknown, step: string | number): value is object =>
@@ -240,15 +247,6 @@ function findUncoveredField(
     if (other) return other
   }
   return undefined
-}
-
-function getValue(value: unknown, path: readonly (string | number)[]): unknown {
-  let inner = value
-  for (const step of path) {
-    if (!canHaveField(inner, step) || !Object.hasOwn(inner, step)) return undefined
-    inner = (inner as Record<string | number, unknown>)[step]
-  }
-  return inner
 }
 
 /**
