@@ -16,8 +16,7 @@ import { createResponseError, createUnexpectedBodyFailure } from '../wire/proble
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { describeWaitingToolUses } from './following/stop-text.ts'
 import { formatListQuery } from './listing/event-list.ts'
-import { createListingTableFormatter } from './listing/listing-table.ts'
-import { printIds } from './listing/rows.ts'
+import { createRowPrinter, printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
 import { readUntilCut } from './sending/receipt.ts'
@@ -42,7 +41,7 @@ interface ListSessionsOptions extends SessionOptions {
 }
 
 export async function listSessions(context: Context, options: ListSessionsOptions): Promise<void> {
-  const { flags, output, host, messages } = context
+  const { flags, output, messages } = context
   const { status: statuses, limit, ids } = options
   const { caller, headers } = await createAgentClient(context, options)
   const createParts = (cursor?: PageCursor) => ({
@@ -53,11 +52,8 @@ export async function listSessions(context: Context, options: ListSessionsOption
   if (await caller.preview(endpoints.listSessions, createParts())) return
   const name = 'the list of sessions'
   const raw = createRawPrinter(output)
-  const layOut = createListingTableFormatter(
-    ['ID', 'STATUS', 'CHANGED', 'TITLE'],
-    host.stdout.columns || 80,
-    messages.style,
-  )
+  const titles = ['ID', 'STATUS', 'CHANGED', 'TITLE'] as const
+  const printRows = createRowPrinter(context, titles, toTableRow, toRow)
   const detector = createEndlessListDetector(name)
   const maxCount = limit ?? Infinity
   let count = 0
@@ -79,13 +75,11 @@ export async function listSessions(context: Context, options: ListSessionsOption
       .slice(0, maxCount - count)
     const sessions = wanted.map(({ session }) => session)
     if (ids) await printIds(context, sessions)
-    else if (flags.raw) {
+    else if (!flags.raw) await printRows(sessions)
+    else {
       for (const { text } of wanted) raw.add(`${text}\n`)
       await raw.write()
-    } else if (output.isTerminal) {
-      const lines = layOut(sessions.map(toSessionTableRow))
-      await output.write(lines.map((line) => `${line}\n`).join(''))
-    } else await output.write(sessions.map((session) => formatTsvLine(toRow(session))).join(''))
+    }
     count += sessions.length
     cursor = count < maxCount ? page.next() : undefined
   } while (cursor)
@@ -102,7 +96,7 @@ const toRow = ({
 }: SessionResource): string[] => [id, toCell(status), toCell(title), toCell(updated) || toCell(created)]
 
 /** The title is the last column, because a table cuts the last column to fit. */
-function toSessionTableRow(session: SessionResource) {
+function toTableRow(session: SessionResource) {
   const [id = '', status = '', title = '', changed = ''] = toRow(session)
   return [id, status, changed, title] as const
 }

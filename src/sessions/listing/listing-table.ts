@@ -6,7 +6,7 @@ import { clipToColumns, measureColumns, padToColumns } from '../../io/width.ts'
 import { getTextStart } from '../../wire/text-start.ts'
 
 /** Cells of a row. The kind is the type of an event or the status of a session. */
-type ListingRow = readonly [id: string, kind: string, time: string, text: string]
+export type ListingRow = readonly [id: string, kind: string, time: string, text: string]
 
 const timeWidth = '2026-01-31 14:03:22'.length
 

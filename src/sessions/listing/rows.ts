@@ -13,6 +13,7 @@ import {
 import { readSessionUsage } from '../../wire/sessions/usage.ts'
 import { findToolInput, summarizeToolUse } from '../tool-use-summary.ts'
 import { describeSessionUsage } from '../usage-text.ts'
+import type { ListingRow } from './listing-table.ts'
 
 export const toEventRow = (item: EventItem) => {
   const { id = '', type, processed_at } = item.event
@@ -63,26 +64,30 @@ const formatValue = (value: unknown): string =>
   typeof value === 'string' ? value : value == null ? '' : JSON.stringify(value)
 
 /**
- * Returns a function that prints events page by page: on a terminal as one table, otherwise as tab-separated
+ * Returns a function that prints items page by page: on a terminal as one table, otherwise as tab-separated
  * lines.
  */
-export function createEventRowPrinter({
-  output,
-  host,
-  messages,
-}: Context): (items: readonly EventItem[]) => Promise<void> {
+export function createRowPrinter<Item>(
+  { output, host, messages }: Context,
+  titles: ListingRow,
+  toRow: (item: Item) => ListingRow,
+  toTsvRow: (item: Item) => readonly string[] = toRow,
+): (items: readonly Item[]) => Promise<void> {
   let layOut: ReturnType<typeof import('./listing-table.ts').createListingTableFormatter> | undefined
   return async (items) => {
-    if (!output.isTerminal) return output.write(items.map((item) => formatTsvLine(toEventRow(item))).join(''))
-    layOut ??= (await import('./listing-table.ts')).createListingTableFormatter(
-      ['ID', 'TYPE', 'TIME', 'TEXT'],
-      host.stdout.columns || 80,
-      messages.style,
+    if (!output.isTerminal) return output.write(items.map((item) => formatTsvLine(toTsvRow(item))).join(''))
+    const { createListingTableFormatter } = await import('./listing-table.ts')
+    layOut ??= createListingTableFormatter(titles, host.stdout.columns || 80, messages.style)
+    return output.write(
+      layOut(items.map(toRow))
+        .map((line) => `${line}\n`)
+        .join(''),
     )
-    const lines = layOut(items.map(toEventRow))
-    return output.write(lines.map((line) => `${line}\n`).join(''))
   }
 }
+
+export const createEventRowPrinter = (context: Context) =>
+  createRowPrinter(context, ['ID', 'TYPE', 'TIME', 'TEXT'], toEventRow)
 
 export function printIds({ output }: Context, items: readonly { id?: string }[]): Promise<void> {
   const text = items.map(({ id }) => formatTsvLine([id ?? ''])).join('')
