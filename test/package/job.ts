@@ -35,10 +35,8 @@ interface StepOptions {
 /** Command by which GitHub starts bash if a workflow names no shell. */
 const bash = ['bash', '-e']
 
-/**
- * The only arguments of npm that a job may use. Nothing is installed, because `parley` is the built program.
- */
-const install = `install --global --ignore-scripts ./${manifest.name}-${manifest.version}.tgz`
+/** The only package that a job may install. Nothing is installed, because `parley` is the built program. */
+export const installedPackage = `./${manifest.name}-${manifest.version}.tgz`
 
 /** Creates a job whose `parley` is the built program. */
 export function createJob(variables: Record<string, string> = {}): Job {
@@ -47,7 +45,7 @@ export function createJob(variables: Record<string, string> = {}): Job {
   mkdirSync(bin)
   const programs = {
     parley: `exec "${process.execPath}" "${binary}" "$@"`,
-    npm: `[ "$*" = "${install}" ] || { echo "npm $*"; exit 1; }`,
+    npm: `case "$*" in 'install --global --ignore-scripts '*'${installedPackage}') ;; *) echo "npm $*"; exit 1 ;; esac`,
     'apt-get': `case "$*" in 'update -qq' | 'install -y -qq jq') ;; *) echo "apt-get $*"; exit 1 ;; esac`,
   }
   for (const [name, script] of Object.entries(programs)) {
@@ -112,6 +110,7 @@ export interface GitHubJob {
     id?: string
     uses?: string
     run?: string
+    shell?: string
     if?: string
     env?: Record<string, string>
     with?: Record<string, string>
@@ -136,7 +135,7 @@ export async function runGitHubJob(
     ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`env.${name}`, value])),
   }
   const ended = { codes: [] as (number | null)[], log: '', artifacts: [] as string[] }
-  for (const { uses, run, if: condition, env: own = {}, with: given = {} } of steps) {
+  for (const { uses, run, shell, if: condition, env: own = {}, with: given = {} } of steps) {
     if (ended.codes.some((code) => code !== 0) && condition !== 'always()') continue
     const inputs = evaluateAll(given, known)
     const { path = '', key = '', 'restore-keys': prefix } = inputs
@@ -146,7 +145,8 @@ export async function runGitHubJob(
         GITHUB_OUTPUT: join(job.folder, 'step-output'),
       }
       const step = { ...variables, ...evaluateAll(own, known), ...summary }
-      const { code, log } = await job.step(evaluate(run, known), { env: step })
+      const strict = shell === 'bash' && { shell: ['bash', '--noprofile', '--norc', '-eo', 'pipefail'] }
+      const { code, log } = await job.step(evaluate(run, known), { env: step, ...strict })
       ended.codes.push(code)
       ended.log += log
     } else if (uses?.startsWith('actions/cache/restore@')) {
