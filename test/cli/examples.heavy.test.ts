@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { png } from '../gateway/image/image.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, type StartedEmulator, startEmulator } from '../harness/process.ts'
@@ -11,78 +11,76 @@ import { commandNames, findExamples, readHelp } from './pages.ts'
 
 const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
 
-describe('examples of the help pages (needs sh)', () => {
-  const cwd = temporaryFolder()
-  let server: StartedEmulator
-  let env: Record<string, string> = {}
+const cwd = temporaryFolder()
+let server: StartedEmulator
+let env: Record<string, string> = {}
 
-  beforeAll(async () => {
-    const files = {
-      'notes.md': 'Notes',
-      'prompt.txt': 'Say hello',
-      'out.txt': 'out',
-      'token.txt': 'token',
-      'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
-      'events.json': '{"events":[{"type":"user.interrupt"}]}',
-      'events.ndjson': event,
-      'rules.json': '{"rules":[]}',
-      'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
-      'audit.ndjson': '',
-      'diagram.png': png(),
-      parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
+beforeAll(async () => {
+  const files = {
+    'notes.md': 'Notes',
+    'prompt.txt': 'Say hello',
+    'out.txt': 'out',
+    'token.txt': 'token',
+    'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+    'events.json': '{"events":[{"type":"user.interrupt"}]}',
+    'events.ndjson': event,
+    'rules.json': '{"rules":[]}',
+    'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
+    'audit.ndjson': '',
+    'diagram.png': png(),
+    parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+  chmodSync(join(cwd, 'parley'), 0o755)
+  spawnSync('sh', ['-c', 'git init -q && git add -N notes.md'], { cwd })
+  server = await startEmulator()
+  env = {
+    ...childEnvironment,
+    PATH: `${cwd}:${process.env.PATH}`,
+    HOME: cwd,
+    PARLEY_IMAGE_MODEL: 'painter',
+    ...server.env,
+  }
+})
+
+afterAll(() => void server.child.kill())
+
+const sh = (script: string) => spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
+
+const send = 'parley events send -s sesn_1 --follow'
+
+/** Examples that prompt a person. */
+const prompts = (example: string) =>
+  example.startsWith('parley config init') || example === 'parley config delete work'
+
+/** Returns the expected exit code of an example without a terminal. */
+const codeOf = (example: string) => (prompts(example) ? 2 : 0)
+
+test.each([...commandNames.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
+  'every example of parley help %s runs as printed (needs sh)',
+  async (name) => {
+    // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
+    const [page = ''] = (await readHelp(name)).split('\n  set -eo pipefail')
+    for (const example of findExamples(page)) {
+      if (name === 'events confirm') sh(`${send} 'Use a tool'`)
+      if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
+      // The emulator accepts only replies to tool uses that wait.
+      const waiting = example.includes('toolu_1')
+        ? sh(`${send} --interrupt 'Use a tool' --errors json`).stderr
+        : ''
+      const [, id = ''] = /"pending":\["(\w+)"\]/.exec(waiting) ?? []
+      const { status, stderr } = sh(example.replaceAll('toolu_1', id))
+      expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
+      if (prompts(example)) expect(stderr).toContain('prompts on a terminal')
     }
-    for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
-    chmodSync(join(cwd, 'parley'), 0o755)
-    spawnSync('sh', ['-c', 'git init -q && git add -N notes.md'], { cwd })
-    server = await startEmulator()
-    env = {
-      ...childEnvironment,
-      PATH: `${cwd}:${process.env.PATH}`,
-      HOME: cwd,
-      PARLEY_IMAGE_MODEL: 'painter',
-      ...server.env,
-    }
-  })
+  },
+)
 
-  afterAll(() => void server.child.kill())
-
-  const sh = (script: string) => spawnSync('sh', ['-c', script], { cwd, env, encoding: 'utf8', input: '' })
-
-  const send = 'parley events send -s sesn_1 --follow'
-
-  /** Examples that prompt a person. */
-  const prompts = (example: string) =>
-    example.startsWith('parley config init') || example === 'parley config delete work'
-
-  /** Returns the expected exit code of an example without a terminal. */
-  const codeOf = (example: string) => (prompts(example) ? 2 : 0)
-
-  test.each([...commandNames.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
-    'every example of parley help %s runs as printed',
-    async (name) => {
-      // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
-      const [page = ''] = (await readHelp(name)).split('\n  set -eo pipefail')
-      for (const example of findExamples(page)) {
-        if (name === 'events confirm') sh(`${send} 'Use a tool'`)
-        if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
-        // The emulator accepts only replies to tool uses that wait.
-        const waiting = example.includes('toolu_1')
-          ? sh(`${send} --interrupt 'Use a tool' --errors json`).stderr
-          : ''
-        const [, id = ''] = /"pending":\["(\w+)"\]/.exec(waiting) ?? []
-        const { status, stderr } = sh(example.replaceAll('toolu_1', id))
-        expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
-        if (prompts(example)) expect(stderr).toContain('prompts on a terminal')
-      }
-    },
-  )
-
-  test('the examples of parley help serve run as printed', async () => {
-    const [serve = '', chat] = findExamples(await readHelp('serve'))
-    expect(serve).toMatch(/&$/)
-    const port = await findFreePort()
-    const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${port}`)
-    const { status, stderr } = sh(script)
-    expect(status, stderr).toBe(0)
-  })
+test('the examples of parley help serve run as printed (needs sh)', async () => {
+  const [serve = '', chat] = findExamples(await readHelp('serve'))
+  expect(serve).toMatch(/&$/)
+  const port = await findFreePort()
+  const script = `${serve}\n${chat}\ncode=$?; kill $!; exit $code`.replaceAll('8080', `${port}`)
+  const { status, stderr } = sh(script)
+  expect(status, stderr).toBe(0)
 })

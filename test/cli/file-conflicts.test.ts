@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { execute } from '../harness/process.ts'
 import { answering, configFolder, message, readText, run, temporaryFolder } from '../harness/run.ts'
 
@@ -94,33 +94,28 @@ test('F30: image replaces the image that -f names only with --force', async () =
   expect((await run([...argv, '--force'], { cwd })).code).toBe(0)
 })
 
-describe('F30: link to a missing file (needs POSIX files)', () => {
-  test.each([
-    [
-      ['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'],
-      '--results and --report',
-    ],
-    [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
-  ])(
-    'F30: parley exits with 2 if two flags name one missing file, one of them through a link: %j',
-    async (argv, expectedText) => {
-      const cwd = folderWith('"hi"\n', 'in')
-      symlinkSync('there', join(cwd, 'link'))
-      symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
-      const ended = await run(argv, { cwd })
-      expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-      expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
-      expect(existsSync(join(cwd, 'there'))).toBe(false)
-    },
-  )
-
-  test('F30: parley exits with 11 if the file of --results is a link that leads to itself', async () => {
+test.each([
+  [['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'], '--results and --report'],
+  [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
+])(
+  'F30: parley exits with 2 if two flags name one missing file, one of them through a link: %j (needs POSIX files)',
+  async (argv, expectedText) => {
     const cwd = folderWith('"hi"\n', 'in')
-    symlinkSync('loop', join(cwd, 'loop'))
-    const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
-    expect(ended).toMatchObject({ code: 11, requests: [] })
-    expect(ended.err).toMatch(/loop: it is a symbolic link/)
-  })
+    symlinkSync('there', join(cwd, 'link'))
+    symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
+    const ended = await run(argv, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+    expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
+    expect(existsSync(join(cwd, 'there'))).toBe(false)
+  },
+)
+
+test('F30: parley exits with 11 if the file of --results is a link that leads to itself (needs POSIX files)', async () => {
+  const cwd = folderWith('"hi"\n', 'in')
+  symlinkSync('loop', join(cwd, 'loop'))
+  const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
+  expect(ended).toMatchObject({ code: 11, requests: [] })
+  expect(ended.err).toMatch(/loop: it is a symbolic link/)
 })
 
 test.each([

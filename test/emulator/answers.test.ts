@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createSchemaValidator } from '../../src/content/schema/validator.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
@@ -8,31 +6,19 @@ import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
-  'serve --answer replaces the answer to %s',
-  async (command) => {
-    const exchange = createEmulator({ answer: '{"verdict":"pass"}' })
-    const argv = [...command.split(' '), 'Review this']
-    expect(await run(argv, { exchange })).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
-  },
-)
-
-test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
-  'the emulator splits the answer to %s into 3 responses if the prompt contains "in 3 parts"',
+  'serve --answer replaces the answer to %s, in 3 responses if the prompt contains "in 3 parts"',
   async (command) => {
     const exchange = createEmulator({ answer: 'One two three four five.' })
-    const ended = await run([...command.split(' '), 'Count in 3 parts'], { exchange })
-    expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
-    const tokens = ended.requests.map(({ text }) => JSON.parse(text).continuationToken)
-    expect(tokens).toEqual([undefined, 'part-2-of-3', 'part-3-of-3'])
+    for (const [prompt, tokens] of [
+      ['Count', [undefined]],
+      ['Count in 3 parts', [undefined, 'part-2-of-3', 'part-3-of-3']],
+    ] as const) {
+      const ended = await run([...command.split(' '), prompt], { exchange })
+      expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
+      expect(ended.requests.map(({ text }) => JSON.parse(text).continuationToken)).toEqual(tokens)
+    }
   },
 )
-
-test('the demo profile splits its answer to a prompt with "in 2 parts", and applies the output limit to each part', async () => {
-  const argv = ['chat', '--profile', 'demo', 'Count in 2 parts', '--max-output-tokens', '5', '--usage']
-  const { code, out, err } = await run(argv)
-  expect([code, out]).toEqual([0, "Hello from parley's \n"])
-  expect(err).toMatch(/MAX_TOKENS · 8 tokens in · 6 out/)
-})
 
 test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(
   'the answer of the demo profile names the missing field if the body has no text: %s',
@@ -82,14 +68,9 @@ test.each(['prompt', 'native'])(
 )
 
 test('the emulated agent ends its task with JSON if the task has a schema', async () => {
-  const cwd = temporaryFolder()
-  writeFileSync(
-    join(cwd, 's.json'),
-    '{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}}',
-  )
+  const schema = '{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}}'
+  const cwd = temporaryFolder({ 's.json': schema })
   const argv = ['events', 'run', 'hello', '-s', 's', '--no-stdin', '--schema', 's.json']
-  expect(await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })).toMatchObject({
-    code: 0,
-    out: '{"a":1}\n',
-  })
+  const ended = await run(argv, { cwd, exchange: createEmulator({}), timers: realTimers })
+  expect(ended).toMatchObject({ code: 0, out: '{"a":1}\n' })
 })

@@ -1,26 +1,25 @@
-import { expect, test } from 'vitest'
-import { createEmulator, type EmulatorOptions } from '../../src/emulator/emulator.ts'
-import { type HttpRequest, readBody } from '../../src/wire/exchange.ts'
+import { beforeEach, expect, test } from 'vitest'
+import { createEmulator } from '../../src/emulator/emulator.ts'
+import { type Exchange, readBody } from '../../src/wire/exchange.ts'
 import { run } from '../harness/run.ts'
 
 const events = '/v1/sessions/sesn_1/events'
 const chat = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
-const json = { 'content-type': 'application/json', 'x-api-key': 'k', authorization: 'Bearer t' }
 const prompt = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
-/** Sends a request to a new emulator in this process. */
-async function ask(
-  options: EmulatorOptions,
-  method: string,
-  path: string,
-  body?: string,
-  headers: Record<string, string> = {},
-) {
-  const request: HttpRequest = { method, url: `http://emulator${path}`, headers: { ...json, ...headers } }
-  const exchange = createEmulator(options)
-  const response = await exchange(body === undefined ? request : { ...request, body: Buffer.from(body) })
-  const text = Buffer.from(await readBody(response.body)).toString()
-  return { status: response.status, headers: response.headers, text }
+let exchange: Exchange
+beforeEach(() => {
+  exchange = createEmulator({})
+})
+
+/** Sends a request with any body. */
+async function ask(method: string, path: string, body?: string | object, authorization = 'Bearer t') {
+  const headers = { 'content-type': 'application/json', 'x-api-key': 'k', authorization }
+  const text = typeof body === 'object' ? JSON.stringify(body) : body
+  const bytes = text === undefined ? {} : { body: Buffer.from(text) }
+  const answer = await exchange({ method, url: `http://emulator${path}`, headers, ...bytes })
+  const value = JSON.parse(Buffer.from(await readBody(answer.body)).toString())
+  return { status: answer.status, id: answer.headers['request-id'], value }
 }
 
 test.each([
@@ -30,49 +29,44 @@ test.each([
 ])(
   'W24: the emulator sends the request id of an error in body and header: %s %s',
   async (method, path, code) => {
-    const { status, headers, text } = await ask({}, method, path, '[]')
-    expect(status).toBe(code)
-    expect(JSON.parse(text)).toMatchObject({ type: 'error', request_id: headers['request-id'] })
-    expect(headers['request-id']).toMatch(/^req_\w+$/)
+    const { status, id, value } = await ask(method, path, '[]')
+    expect([status, value.type]).toEqual([code, 'error'])
+    expect(id).toMatch(/^req_\w+$/)
+    expect(value.request_id).toBe(id)
   },
 )
 
-test.each(['Bearer', 'bearer'])(
-  'W28: the emulator ignores the case of the authentication scheme: %s',
-  async (scheme) => {
-    const options = { credentials: { accessToken: 't' } }
-    for (const [token, status] of [
-      ['t', 200],
-      ['T', 401],
-    ] as const) {
-      const authorization = `${scheme} ${token}`
-      expect((await ask(options, 'POST', chat, prompt, { authorization })).status).toBe(status)
-    }
-  },
-)
+test.each([
+  ['Bearer t', 200],
+  ['bearer t', 200],
+  ['Bearer T', 401],
+])('W28: the emulator ignores the case of the authentication scheme: %s', async (authorization, status) => {
+  exchange = createEmulator({ credentials: { accessToken: 't' } })
+  expect((await ask('POST', chat, prompt, authorization)).status).toBe(status)
+})
 
 test.each([
   ['POST', '/alpha_cli/v1beta/models/alpha-2.5-pro%3AgenerateContent', 200],
   ['GET', '/v1/sessions/sesn%5F1/events', 200],
   ['GET', '/v1/sessions%2Fsesn_1/events', 404],
 ])('W29: the emulator decodes percent-encoded paths: %s %s has the status %i', async (method, path, code) => {
-  expect((await ask({}, method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
+  expect((await ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
 })
 
-const times = (text: string, count = 130_000) => Array(count).fill(text).join(',')
+const many = (text: string) => Array(130_000).fill(text).join(',')
 test.each([
-  ['130,000 invalid events', events, `{"events":[${times('{"type":"user.mesage"}')}]}`],
-  ['130,000 wrong turns', chat, `{"contents":[${times('5')}]}`],
+  ['130,000 invalid events', events, `{"events":[${many('{"type":"user.mesage"}')}]}`],
+  ['130,000 wrong turns', chat, `{"contents":[${many('5')}]}`],
   [
-    'an event with 20,000 levels',
+    '20,000 levels',
     events,
-    `{"events":[{"type":"user.interrupt","a":${'['.repeat(20_000)}${']'.repeat(20_000)}}]}`,
+    `{"events":[{"type":"user.interrupt","a":${'['.repeat(2e4)}${']'.repeat(2e4)}}]}`,
   ],
   ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
-])('W30: the emulator refuses %s with a message of less than 10,000 characters', async (_, path, body) => {
-  const { status, text } = await ask({}, 'POST', path, body)
+])('W30: the emulator refuses %s with a short message', async (_, path, body) => {
+  const { status, value } = await ask('POST', path, body)
   expect(status).toBe(400)
-  expect(text.length).toBeLessThan(10_000)
+  expect(JSON.stringify(value).length).toBeLessThan(10_000)
 })
 
 test.each([['query'], ['body']])(
@@ -104,4 +98,84 @@ test('serve --fault rate:4 accepts four requests at once and then four per secon
   expect(await sendChats(3)).toEqual([0, 0, 6])
   now += 60_000
   expect(await sendChats(5)).toEqual([0, 0, 0, 0, 6])
+})
+
+const message = (text: string) => ({ type: 'user.message', content: [{ type: 'text', text }] })
+const budget = (amount: string, currency = 'USD') => ({ type: 'limit', max_list_cost: { amount, currency } })
+
+test('the emulator reports growing usage and its cost before each idle event', async () => {
+  const parley = (...argv: string[]) =>
+    run(['events', ...argv], { exchange, env: { PARLEY_SESSION: 'sesn_1' } })
+  await parley('send', '--follow', '--message', 'use a tool')
+  await parley('confirm', '--pending', '--allow', '--follow')
+  const { data } = (await ask('GET', `${events}?limit=100`)).value as {
+    data: { type: string; usage: object }[]
+  }
+  const usages = data.filter(({ type }) => type === 'session.usage')
+  for (const usage of usages) expect(data[data.indexOf(usage) + 1]?.type).toBe('session.status_idle')
+  const [one, two] = usages.map(
+    ({ usage }) => usage as Record<string, number> & { list_cost: { amount: string } },
+  )
+  expect(two).toEqual({
+    input_tokens: expect.any(Number),
+    output_tokens: expect.any(Number),
+    cache_read_input_tokens: expect.any(Number),
+    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+    list_cost: { amount: expect.stringMatching(/^[1-9]\d*$/), currency: 'USD' },
+  })
+  expect(two?.output_tokens).toBeGreaterThan(one?.output_tokens ?? Infinity)
+  expect(Number(two?.list_cost.amount)).toBeGreaterThan(Number(one?.list_cost.amount))
+})
+
+test('the emulator creates a session with initial events, status, usage and budget', async () => {
+  const fields = { agent: 'agent_1', title: 'Nightly', budget: budget('5000') }
+  const given = { ...fields, initial_events: [message('hello')], id: 'mine', usage: 5 }
+  const { status, value } = await ask('POST', '/v1/sessions', given)
+  expect(status).toBe(200)
+  expect(value).toMatchObject({
+    ...fields,
+    type: 'session',
+    id: expect.stringMatching(/^sesn_\w+$/),
+    status: 'running',
+    usage: { input_tokens: 0, list_cost: { amount: '0', currency: 'USD' } },
+  })
+  expect(value).not.toHaveProperty('initial_events')
+  const read = async (path = '') => (await ask('GET', `/v1/sessions/${value.id}${path}`)).value
+  while ((await read()).status !== 'idle') await new Promise(setImmediate)
+  const { data } = await read('/events')
+  expect(data[0]).toMatchObject(message('hello'))
+  expect(data.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
+  const { usage } = data.findLast(({ type }: { type: string }) => type === 'session.usage')
+  expect(await read()).toMatchObject({ ...fields, id: value.id, usage })
+})
+
+test('the emulator lists sessions page by page', async () => {
+  const ids = []
+  for (let i = 0; i < 3; i++) ids.push((await ask('POST', '/v1/sessions', {})).value.id)
+  const { data, next_page } = (await ask('GET', '/v1/sessions?limit=2')).value
+  const next = (await ask('GET', `/v1/sessions?limit=2&page=${next_page}`)).value
+  expect([data.length, next.next_page]).toEqual([2, null])
+  expect([...data, ...next.data].map(({ id }) => id).sort()).toEqual(ids.sort())
+})
+
+test.each<[string, object, string]>([
+  [
+    'a budget of half a cent',
+    { budget: budget('0.5') },
+    'budget.max_list_cost.amount: must be digits, in minor units',
+  ],
+  [
+    'an initial event of an unknown type',
+    { initial_events: [{ type: 'user.mesage' }] },
+    "initial_events[0].type: unknown event type 'user.mesage'",
+  ],
+  [
+    '51 initial events',
+    { initial_events: Array(51).fill(message('x')) },
+    'initial_events: must have at most 50',
+  ],
+])('the emulator creates no session with %s', async (_, body, said) => {
+  const { status, value } = await ask('POST', '/v1/sessions', body)
+  expect([status, value.error?.message]).toEqual([400, expect.stringContaining(said)])
+  expect((await ask('GET', '/v1/sessions')).value.data).toEqual([])
 })

@@ -24,30 +24,23 @@ test('config set prints a prompt without control codes if stderr is not a termin
   expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
 })
 
-const after = `echo "code $?"; stty -a`
-
-test('Ctrl-C during the prompt for a secret restores the terminal and saves nothing (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const ended = await runAtTerminal(`${set}; ${after}`, cwd, [['(not shown): ', 'canary\x03']])
-  expectRestored(ended.screen, 'code 130')
-  expect(existsSync(saved(cwd))).toBe(false)
-})
-
-test('G28: a signal during the prompt for a secret restores the terminal (needs script)', async () => {
-  const cwd = temporaryFolder()
-  const kill = () => process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')
-  const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; ${after}`
-  const ended = await runAtTerminal(command, cwd, [['(not shown): ', kill]])
-  expectRestored(ended.screen, 'code 143')
-})
-
-function expectRestored(screen: string, code: string): void {
-  expect(screen).toContain('parley: interrupted: nothing was changed')
-  expect(screen).toContain(code)
-  expect(screen).toMatch(/ echo /)
-  expect(screen).toMatch(/ icanon /)
-  expect(screen).not.toContain('canary')
-}
+test.each([
+  ['Ctrl-C', 130, () => 'canary\x03'],
+  ['SIGTERM', 143, (cwd: string) => () => void process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')],
+])(
+  '%s during the prompt for a secret restores the terminal and saves nothing (needs script)',
+  async (_, code, end) => {
+    const cwd = temporaryFolder()
+    const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; echo "code $?"; stty -a`
+    const { screen } = await runAtTerminal(command, cwd, [['(not shown): ', end(cwd)]])
+    expect(screen).toContain('parley: interrupted: nothing was changed')
+    expect(screen).toContain(`code ${code}`)
+    expect(screen).toMatch(/ echo /)
+    expect(screen).toMatch(/ icanon /)
+    expect(screen).not.toContain('canary')
+    expect(existsSync(saved(cwd))).toBe(false)
+  },
+)
 
 test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg prompts again (needs bash, script)', async () => {
   const cwd = temporaryFolder()
