@@ -15,53 +15,23 @@ test.each([[], ['--help'], ['-h'], ['--help', '-q'], ['help'], ['-q', 'help']].m
   },
 )
 
-test('a command group without a subcommand prints its help', async () => {
-  expect((await run(['events'])).out).toMatch(/^Usage: parley events <command>[\s\S]*\n {2}send /)
-  expect(await run(['config'])).toMatchObject({ code: 0, err: '' })
-})
-
 test.each([
-  ...['--profile demo', '-q', '-v', '--errors json', '--no-pager', '--no-stdin'].map(
-    (flag) => `events ${flag}`,
+  ...['events', 'events --profile demo', '-q events', 'events --errors json', 'events --no-pager'].map(
+    (line) => [line, 'events --help', '<command>'] as const,
   ),
-  ...['sessions', 'config', 'policy'].map((group) => `${group} --profile demo`),
-  '-q events',
-])('parley %s prints the help of the group and exits with 0', async (words) => {
-  const argv = words.split(' ')
-  const [group = ''] = argv.filter((word) => /^[a-z]+$/.test(word) && word !== 'demo' && word !== 'json')
-  const { out } = await run([group])
-  expect(out).toMatch(`Usage: parley ${group} <command>`)
-  expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
-})
-
-test('help COMMAND and COMMAND --help print the same text', async () => {
-  const flag = await run(['events', 'send', '--help'])
-  expect(flag.out).toContain('--interrupt-thread <id>')
-  expect(await run(['help', 'events', 'send'])).toMatchObject({ code: 0, out: flag.out })
-})
-
-test.each([
-  ['environment', 'PARLEY_SESSION'],
-  ['exit-codes', '6   rate-limited  429'],
-  ['profiles', 'accessTokenCommand'],
-  ['settings', 'streamVia'],
-  ['input', 'while read'],
-])('help %s prints the topic', async (topic, expectedText) => {
-  const ended = await run(['help', topic])
-  expect(ended).toMatchObject({ code: 0, err: '', out: expect.stringContaining(expectedText) })
-})
-
-test('parley accepts shared flags before and after the command help', async () => {
-  const { out } = await run(['chat', '--help'])
-  for (const argv of [
-    ['-q', 'help', 'chat'],
-    ['help', '--color', 'never', 'chat'],
-    ['help', 'chat', '-q'],
-  ]) {
-    expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
-  }
-  const topic = await run(['help', '--color', 'never', 'exit-codes'])
-  expect(topic).toMatchObject({ code: 0, out: (await run(['help', 'exit-codes'])).out })
+  ['sessions --profile demo', 'sessions --help', '<command>'],
+  ['help events send', 'events send --help', '[flags] [message...]'],
+  ['-h events send', 'events send --help', '[flags] [message...]'],
+  ['--help chat', 'chat --help', '[flags] [prompt...]'],
+  ['chat --help events', 'chat --help', '[flags] [prompt...]'],
+  ['chat --nonsense --help', 'chat --help', '[flags] [prompt...]'],
+  ['-q help chat', 'chat --help', '[flags] [prompt...]'],
+  ['help --color never chat', 'chat --help', '[flags] [prompt...]'],
+  ['help chat -q', 'chat --help', '[flags] [prompt...]'],
+] as const)('parley %s prints the same help as parley %s', async (line, same, usage) => {
+  const { out } = await run(same.split(' '))
+  expect(out).toContain(`Usage: parley ${same.replace(' --help', '')} ${usage}`)
+  expect(await run(line.split(' '))).toMatchObject({ code: 0, out, err: '' })
 })
 
 test('chat --help names the documented models and the setting "family"', async () => {

@@ -108,22 +108,3 @@ test.each([[['sesn_2', '-s', 'sesn_1']], [['sesn_2 is down']]])(
     expect(ended.code).toBe(0)
   },
 )
-
-test.each([
-  [
-    ['--help', 'chat'],
-    ['chat', '--help'],
-  ],
-  [
-    ['-h', 'events', 'send'],
-    ['events', 'send', '--help'],
-  ],
-  [
-    ['chat', '--help', 'events'],
-    ['chat', '--help'],
-  ],
-])('--help before or after a command prints the help of the command: %j', async (argv, same) => {
-  const { out } = await run(same)
-  expect(out).toContain(`Usage: parley ${same.slice(0, -1).join(' ')} `)
-  expect(await run(argv)).toMatchObject({ code: 0, out, err: '' })
-})
