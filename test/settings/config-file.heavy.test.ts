@@ -8,11 +8,12 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute } from '../harness/process.ts'
@@ -145,11 +146,7 @@ test.each([
     const cwd = temporaryFolder()
     const world = { cwd, env: { HOME, ...envFor(server) }, isNobody: true }
     chmodSync(cwd, 0o777)
-    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({
-      code: 0,
-      out: 'Hi\n',
-      err: '',
-    })
+    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
     const written = await execute(['config', 'set', 'timeout', '5'], world)
     expect(written).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
     expect(readdirSync(cwd)).toEqual([])
@@ -157,16 +154,18 @@ test.each([
   },
 )
 
-test('C11: parley prefers PARLEY_CONFIG_DIR to XDG_CONFIG_HOME, and ignores a relative XDG_CONFIG_HOME', async () => {
-  const cwd = temporaryFolder()
-  const pathWith = async (env: Record<string, string>) =>
-    (await run(['config', 'path'], { cwd, env, platform: 'linux' })).out
-  expect(await pathWith({ XDG_CONFIG_HOME: 'relative' })).toBe(`${join(cwd, '.config/parley/config.json')}\n`)
-  const xdg = join(cwd, 'xdg')
-  expect(await pathWith({ XDG_CONFIG_HOME: xdg })).toBe(`${join(xdg, 'parley/config.json')}\n`)
-  const own = await pathWith({ XDG_CONFIG_HOME: xdg, PARLEY_CONFIG_DIR: 'own' })
-  expect(own).toBe(`${join(cwd, 'own/config.json')}\n`)
-})
+test.each([
+  [{ XDG_CONFIG_HOME: 'relative' }, '.config/parley'],
+  [{ XDG_CONFIG_HOME: '/xdg' }, '/xdg/parley'],
+  [{ XDG_CONFIG_HOME: '/xdg', PARLEY_CONFIG_DIR: 'own' }, 'own'],
+])(
+  'C11: the environment %j puts the profile file into the folder %s (needs POSIX files)',
+  async (env, folder) => {
+    const cwd = temporaryFolder()
+    const { out } = await run(['config', 'path'], { cwd, env, platform: 'linux' })
+    expect(out).toBe(`${resolve(cwd, folder)}/config.json\n`)
+  },
+)
 
 test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
   const { cwd, path, text, world } = createProfileHome(profileFileContent, 0o640)
@@ -186,22 +185,15 @@ test('C12: parley reads a profile file through a symbolic link, but never writes
 })
 
 test.each([
-  ['a folder', (path: string) => mkdirSync(path, { recursive: true }), 'it is a folder'],
-  [
-    'a pipe (needs FIFOs)',
-    (path: string) => {
-      mkdirSync(join(path, '..'), { recursive: true })
-      spawnSync('mkfifo', [path])
-    },
-    'not a regular file',
-  ],
+  ['a folder', 'mkdir', 'it is a folder'],
+  ['a pipe (needs FIFOs)', 'mkfifo', 'not a regular file'],
 ])('C13: parley exits with 3 if config.json is not a regular file: %s', async (_, make, expectedText) => {
-  const cwd = temporaryFolder()
-  mkdirSync(join(cwd, configFolder, '..'), { recursive: true })
-  const path = join(cwd, configFolder, 'config.json')
-  make(path)
+  const { path, world } = createProfileHome()
+  rmSync(path)
+  if (make === 'mkdir') mkdirSync(path)
+  else spawnSync(make, [path])
   for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
-    const ended = await run(argv, { cwd, env: noSettings })
+    const ended = await run(argv, world)
     expect(ended).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
     if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
   }
