@@ -28,7 +28,7 @@ test.each([
   ['Ctrl-C', 130, () => 'canary\x03'],
   ['SIGTERM', 143, (cwd: string) => () => void process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')],
 ])(
-  '%s during the prompt for a secret restores the terminal and saves nothing (needs script)',
+  'G28: %s during the prompt for a secret restores the terminal and saves nothing (needs script)',
   async (_, code, end) => {
     const cwd = temporaryFolder()
     const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; echo "code $?"; stty -a`
