@@ -236,14 +236,12 @@ export class InputReader {
   async #read<T>(open: OpenStream, name: string, idleNote: string, consume: ConsumeChunks<T>): Promise<T> {
     const { deadline, host, note } = this.#options
     const stop = new AbortController()
-    const pieces = read(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
+    const pieces = readStream(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
     const limited = limitChunks(pieces, maxTextLength, () => createTextTooLongError(name))
-    const result = await deadline.race(consume(limited), () => {
+    return deadline.race(consume(limited), () => {
       stop.abort()
       return createNotSentDeadlineError(`the deadline passed while ${name} was read`)
     })
-    await yieldToSignals()
-    return result
   }
 }
 
@@ -257,7 +255,7 @@ type ConsumeChunks<T> = (chunks: AsyncGenerator<Uint8Array>) => Promise<T>
 
 type OpenStream = (stop: AbortSignal) => Readable | Promise<Readable>
 
-async function* read(
+export async function* readStream(
   open: OpenStream,
   name: string,
   stop: AbortSignal,
@@ -273,16 +271,12 @@ async function* read(
       cancelNote()
       yield chunk
     }
+    await yieldToSignals()
   } catch (error) {
     throw toFileFailure(error, name)
   } finally {
     cancelNote()
   }
-}
-
-export async function* readStream(...stream: Parameters<typeof read>): AsyncGenerator<Uint8Array> {
-  yield* read(...stream)
-  await yieldToSignals()
 }
 
 /**

@@ -121,6 +121,13 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe(refused)
   })
 
+  test('the message of an interrupted run describes the running call that is sent the furthest', () => {
+    const tracker = new WorkTracker()
+    tracker.beginCall(chatRules).reach('sent')
+    tracker.beginCall(chatRules)
+    expect(tracker.interrupt().consequence).toBe('the request was sent; it may have been carried out')
+  })
+
   test('the message of an interrupted batch is "nothing was sent" only until it sends a request', () => {
     const { tracker, begin, end } = startRun()
     open(tracker, { changesData: true })

@@ -303,10 +303,7 @@ function removeQuoteMark(line: string, indent: number): string {
 
 function layOutHeading(line: string, columns: number): StyledLine[] {
   const [mark = ''] = /^#+/.exec(line) ?? []
-  const text = line.slice(mark.length).trim()
-  const last = text.split(/[ \t]/).at(-1) ?? ''
-  const title = /^#+$/.test(last) ? text.slice(0, -last.length) : text
-  const tokens = readInlineTokens(title.trimEnd())
+  const tokens = readInlineTokens(line.slice(mark.length).trim())
   const style = spanStyles.headings[mark.length - 1] ?? spanStyles.bold
   return layOutInlineTokens(tokens, style).flatMap((row) => wrapLine(row, columns))
 }

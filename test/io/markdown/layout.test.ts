@@ -10,7 +10,6 @@ const coloured = async (text: string, columns?: number) =>
 test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
   ['#no heading\n####### nor this', '#no heading\n####### nor this\n'],
-  ['## Closed ##\n# C #1 # ', '<1;35>Closed</>\n<1;4;35>C #1</>\n'],
   ['**bold** *it* _it_ ***both*** ~~gone~~', '<1>bold</> <3>it</> <3>it</> <3;1>both</> <9>gone</>\n'],
   ['Wort**teil** foo**bar**baz', 'Wort<1>teil</> foo<1>bar</>baz\n'],
   ['**one\ntwo** three', '<1>one</>\n<1>two</> three\n'],
