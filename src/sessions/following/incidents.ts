@@ -30,13 +30,10 @@ export class SessionIncidents {
     for (const kind of kinds) context.reportData.figures.warnings[kind] = () => count(kind)
   }
 
-  /**
-   * Adds earlier events. Only failures since the last task count. If an earlier run sent the task, `ownIds`
-   * has the task's event ids, and tasks of other clients are ignored.
-   */
-  addEarlier(items: readonly EventItem[], ownIds: ReadonlySet<string> = new Set()): void {
+  /** Adds earlier events. Only failures since the followed task count (`isFollowedTask`). */
+  addEarlier(items: readonly EventItem[], ownIds?: ReadonlySet<string>): void {
     for (const { event } of items) {
-      if (isTaskEvent(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))) this.#found.clear()
+      if (isFollowedTask(event, ownIds)) this.#found.clear()
       this.#add(event)
     }
   }
@@ -91,6 +88,13 @@ export class SessionIncidents {
     if (!this.#found.has(id)) this.#found.set(id, { kind, warning, isReported: false })
   }
 }
+
+/**
+ * Returns whether a run follows this task and not an earlier one. If an earlier run sent the task, `ownIds` has
+ * the task's event ids, and tasks of other clients are ignored.
+ */
+export const isFollowedTask = (event: SessionEvent, ownIds: ReadonlySet<string> = new Set()): boolean =>
+  isTaskEvent(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))
 
 const toSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${toOneLine(message, maxReasonLength)}`

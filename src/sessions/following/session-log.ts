@@ -349,24 +349,6 @@ class FollowedTask {
       yield event === sharedToolUse ? { ...event, id } : event
   }
 
-  /**
-   * Returns the ids that belong to tool uses since the followed task. Searches backwards and only as far as
-   * needed, so many searches for new tool uses take linear time.
-   */
-  findToolUses(ids: readonly string[]): ReadonlySet<string> {
-    const missing = new Set(ids)
-    const found = new Set<string>()
-    const log = this.#readLog()
-    for (let index = log.length - 1; index >= 0 && missing.size > 0; index--) {
-      const entry = log[index] as LoggedEvent
-      const { event, isUnseen } = entry
-      if (isUnseen ? isTaskEvent(event) : this.isFollowed(entry)) break
-      const { id = event === sharedToolUse ? entry.identity : '' } = event
-      if (!isUnseen && isToolUseEvent(event) && missing.delete(id)) found.add(id)
-    }
-    return found
-  }
-
   get isKnown(): boolean {
     return this.hasOwnTask || this.#task !== undefined
   }

@@ -1,6 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUseEvent, readStopReason } from '../../wire/sessions/session-event.ts'
+import { isFollowedTask } from '../following/incidents.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import type { SessionState } from '../session-state.ts'
 import { describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
@@ -21,6 +22,14 @@ export class DenialCollector {
     run.context.reportData.figures.warnings.deniedButRan = () => this.#unapprovedCount
   }
 
+  /** Adds earlier events. Only tool uses since the followed task count (`isFollowedTask`). */
+  async addEarlier(items: readonly EventItem[], ownIds?: ReadonlySet<string>): Promise<void> {
+    for (const item of items) {
+      if (isFollowedTask(item.event, ownIds)) this.#open.clear()
+      await this.add([item])
+    }
+  }
+
   async add(items: readonly EventItem[]): Promise<void> {
     const { audit, plan } = this.#run
     for (const { event, text } of items) {
@@ -37,7 +46,7 @@ export class DenialCollector {
    */
   reportUnapproved(isListed: boolean): void {
     const { audit, context } = this.#run
-    const { state, task } = this.#run.follower
+    const { state } = this.#run.follower
     for (const id of this.#open.keys()) if (state.getAnswer(id)?.isReply) this.#open.delete(id)
     if (this.#open.size === 0) return
     // In an idle session, a tool use of a child thread may still wait, so it is not reported yet.
@@ -45,12 +54,9 @@ export class DenialCollector {
     const ran = [...this.#open.values()].filter(
       ({ use }) => !pending.has(use.id) && (isListed || use.permission === 'allow') && hasRun(state, use),
     )
-    if (ran.length === 0) return
-    const uses = task.findToolUses(ran.map(({ use }) => use.id))
     for (const judgement of ran) {
       const { use } = judgement
       this.#open.delete(use.id)
-      if (!uses.has(use.id)) continue
       this.#unapprovedCount++
       audit.addUnapproved(judgement)
       context.messages.warn(`the service ran a tool use that the policy denies: ${describeToolUse(use)}`)

@@ -67,7 +67,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     }
     run.lastEarlierId = known.last
     if (task) return
-    await denials.add(items)
+    await denials.addEarlier(items, earlierTaskIds)
     incidents.addEarlier(items, earlierTaskIds)
     // The output of the earlier run may be incomplete, so this run prints the events after the task, or after
     // the start of the earlier run, again.
