@@ -43,7 +43,6 @@ export async function confirmToolUses(
   const access = await createSessionClient(context, options)
   const { markdown } = access.settings.values
   const send = (body: Uint8Array) => deliverEvents(access, body, { ...options, markdown })
-  const selection = { ...options, pending }
   let uses: PendingToolUse[] = [...new Set(ids)].map((id) => ({ id }))
   if (uses.length === 0 && !pending) {
     const given = await readConfirmInput(context, input)
@@ -51,10 +50,10 @@ export async function confirmToolUses(
       if (allow || deny) throw usageError('the input already has the decisions: leave out --allow and --deny')
       return send(given.body)
     }
-    uses = await requireListedToolUses(access, given, selection)
+    uses = requireListedToolUses(access, given)
   }
-  if (!allow && !deny) return askAndSend(access, uses, selection, send)
-  if (pending) uses = await requireListedToolUses(access, await readState(access), selection)
+  if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
+  if (pending) uses = requireListedToolUses(access, await readState(access), pending)
   if (allow) refuseContradictedToolUses(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
@@ -124,7 +123,7 @@ async function askAndSend(
   const uses =
     named.length > 0
       ? requireNamedToolUses(access, prompted, named)
-      : await requireListedToolUses(access, prompted, options)
+      : requireListedToolUses(access, prompted, pending)
   refuseContradictedToolUses(uses)
   const prompt = new ConfirmationPrompt(context, parts.inspectCommand)
   const questions = uses.flatMap(({ id, name = '', text }) => {
@@ -139,7 +138,7 @@ async function askAndSend(
   const { decisions, latest } = await prompt.reportLostDuring(async () => {
     const decisions = await prompt
       .ask(questions)
-      .catch(async (error: unknown) => {
+      .catch((error: unknown) => {
         if (!(error instanceof CliError && error.details.deadline)) throw error
         const failure = createOpenError(prompted)
         const late = { sent: 'no', retry: 'later', deadline: true } as const
@@ -150,10 +149,10 @@ async function askAndSend(
   })
   const answers: SessionEvent[] = []
   if (decisions.size > 0) {
-    for (const id of open) if (findNewClosedReason(latest, prompted, id) !== undefined) open.delete(id)
+    for (const id of open) if (findClosedReason(latest, id) !== undefined) open.delete(id)
     for (const use of uses) {
       const decided = decisions.get(use.id)
-      const why = findNewClosedReason(latest, prompted, use.id)
+      const why = findClosedReason(latest, use.id)
       if (!decided) continue
       if (why !== undefined) context.messages.warn(`${quoteAndShortenName(use.id)} is not answered: ${why}`)
       else if (hasChanged(latest, use))
@@ -184,17 +183,15 @@ async function readState(access: SessionClient): Promise<SessionState> {
  * Returns the waiting tool uses that the last idle events list. Throws a `CliError` if these events list no
  * waiting tool use, because the user must then name the tool uses.
  */
-async function requireListedToolUses(
+function requireListedToolUses(
   access: SessionClient,
   state: SessionState,
-  { pending: isOfService }: ConfirmOptions,
-): Promise<PendingToolUse[]> {
+  isOfService = false,
+): PendingToolUse[] {
   const { context, parts } = access
   const { unlisted, pending } = state
   if (unlisted.length > 0 && isOfService)
-    throw createWaitingError(context, parts.params.session, state, unlisted).with({
-      sent: 'no',
-    })
+    throw createWaitingError(context, parts.params.session, state, unlisted).with({ sent: 'no' })
   if (unlisted.length > 0)
     throw usageError(
       'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',
@@ -244,11 +241,6 @@ function refuseContradictedToolUses(uses: readonly PendingToolUse[]): void {
 }
 
 type PendingToolUse = Pick<ToolUse, 'id'> & Partial<ToolUse>
-
-function findNewClosedReason(latest: SessionState, earlier: SessionState, id: string): string | undefined {
-  const why = findClosedReason(latest, id)
-  return why === findClosedReason(earlier, id) ? undefined : why
-}
 
 /**
  * Returns the reason why a tool use needs no reply, or `undefined` if it may need a reply. If the last idle
