@@ -56,7 +56,7 @@ export class ConfirmationPrompt {
   /**
    * Prompts for one tool use after another. Returns the decisions by tool use id. A tool use gets no decision
    * if the person skips it, if `withdraw` is called, or if parley cannot display it. After `q` or Ctrl-D, the
-   * remaining tool uses get no decision either, unless `a` (always allow) was chosen for the same call.
+   * remaining tool uses get no decision either.
    */
   async ask(uses: readonly PromptedToolUse[]): Promise<ReadonlyMap<string, PersonDecision>> {
     this.#decisions = new Map()
@@ -127,7 +127,6 @@ export class ConfirmationPrompt {
   }
 
   async #askEach(shown: readonly { use: PromptedToolUse; rows: string }[]): Promise<void> {
-    let hasQuit = false
     for (const [index, { use, rows }] of shown.entries()) {
       if (this.#withdrawn.has(use.id)) continue
       if (use.fingerprint !== undefined && this.#alwaysAllowed.has(use.fingerprint)) {
@@ -135,13 +134,12 @@ export class ConfirmationPrompt {
         this.#decisions.set(use.id, { decision: 'allow' })
         continue
       }
-      if (hasQuit) continue
       this.#print(`parley: tool use ${index + 1} of ${shown.length}:\n${rows}`)
       if (use.mismatchReason !== undefined) this.#printWrapped(`  ${toOneLine(use.mismatchReason)}`)
       if (!this.#prompter) this.#printWrapped(formatLegend(use))
       const answer = await this.#ask(use)
-      hasQuit = answer === 'quit'
-      if (answer === 'quit' || answer === 'open' || this.#withdrawn.has(use.id)) continue
+      if (answer === 'quit') return
+      if (answer === 'open' || this.#withdrawn.has(use.id)) continue
       if (answer === 'always' && use.fingerprint !== undefined) this.#alwaysAllowed.add(use.fingerprint)
       this.#decisions.set(use.id, answer === 'always' ? { decision: 'allow' } : answer)
     }

@@ -303,7 +303,7 @@ function updateUnconfirmed(
   const answer = findShownAnswer(run, use.id)
   if (answer) {
     const result = answer.decision
-    const ours = audit.judgements.get(use.id)?.decision ?? (audit.denied.has(use.id) ? 'deny' : 'allow')
+    const ours = audit.denied.has(use.id) ? 'deny' : 'allow'
     if (hasOtherResult(run, use.id)) closeUnsentReply(run, use, 'it already has another result')
     else if (result !== undefined && result !== ours)
       closeUnsentReply(run, use, `it already has the answer ${result}`)

@@ -25,6 +25,8 @@ import {
 import { interruptedCommandResult } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
+type ToolUseReply = SessionEvent | 'result of a command'
+
 const unsafeIdText = 'events run answers only tool uses whose id has 1 to 128 letters, digits, _ or -'
 
 /**
@@ -122,15 +124,12 @@ export class ToolUseResponder {
     const filterByStep = (step: string) => uses.filter(({ id }) => findNextReplyStep(this.#run, id) === step)
     const [withResult, unconfirmed] = [filterByStep('post'), filterByStep('poll')]
     for (const use of withResult) this.#warnOfInterrupted(use)
-    const judgements = await this.#decide(filterByStep('decide'))
+    const decided = await this.#decide(filterByStep('decide'))
     const replies = withResult.flatMap((use) => this.#createResultReply(use))
     const commands: { use: ParsedToolUse }[] = []
-    for (const judgement of judgements) {
-      const { use } = judgement
-      const reply = this.#chooseReply(judgement)
+    for (const { use, reply } of decided)
       if (reply === 'result of a command') commands.push({ use })
-      else if (reply) replies.push({ use, event: reply })
-    }
+      else replies.push({ use, event: reply })
     await postReplies(this.#run, replies)
     for (const command of commands) {
       if (this.#run.isEnding) break
@@ -161,7 +160,8 @@ export class ToolUseResponder {
     })
   }
 
-  async #decide(uses: readonly ParsedToolUse[]): Promise<Judgement[]> {
+  /** Decides about tool uses and records each decision. Returns the replies to send. */
+  async #decide(uses: readonly ParsedToolUse[]): Promise<{ use: ParsedToolUse; reply: ToolUseReply }[]> {
     const judged: Judgement[] = []
     for (const use of uses) judged.push(await judgeToolUse(use, this.#run.plan.policy))
     const questions = canPrompt(this.#run.context) ? judged.filter((each) => this.#needsPrompt(each)) : []
@@ -172,8 +172,13 @@ export class ToolUseResponder {
       return asked?.withdrawn.includes(judgement) ? [] : judgement
     })
     const open = await filterWaitingToolUses(this.#run, judgements)
-    for (const judgement of open) this.#recordDecision(judgement)
-    return open
+    return open.flatMap((judgement) => {
+      const reply = this.#chooseReply(judgement)
+      this.#run.audit.addDecision(judgement, reply === undefined)
+      if (reply !== undefined) return { use: judgement.use, reply }
+      this.#printOpen(judgement)
+      return []
+    })
   }
 
   /**
@@ -202,12 +207,6 @@ export class ToolUseResponder {
     }
   }
 
-  #recordDecision(judgement: Judgement): void {
-    const staysOpen = this.#chooseReply(judgement) === undefined
-    this.#run.audit.addDecision(judgement, staysOpen)
-    if (staysOpen) this.#printOpen(judgement)
-  }
-
   #printOpen(judgement: Judgement): void {
     const { use, decision, reason } = judgement
     const { context, follower, plan } = this.#run
@@ -230,7 +229,7 @@ export class ToolUseResponder {
     messages.note(`${use.id} (${quoteAndShortenName(use.name)}) stays open${formatReason(why)}`)
   }
 
-  #chooseReply({ use, decision, reason }: Judgement): SessionEvent | 'result of a command' | undefined {
+  #chooseReply({ use, decision, reason }: Judgement): ToolUseReply | undefined {
     if (decision === 'ask') return undefined
     const executor = getToolUseExecutor(use, this.#run.plan.policy)
     if (executor === 'service') return createConfirmationEvent(use.id, decision, reason)
