@@ -1,5 +1,6 @@
 import type { CommandEntry } from '../commands/command.ts'
 import type { configCommands } from '../commands/config.ts'
+import type { sessionCommands } from '../commands/sessions.ts'
 import { topics } from './topics.ts'
 
 type Load = CommandEntry['load']
@@ -9,6 +10,9 @@ const reads = (summary: string, load: Load): CommandEntry => ({ summary, request
 const changes = (summary: string, load: Load): CommandEntry => ({ summary, requests: 'changes', load })
 const config = (name: keyof typeof configCommands, summary: string): CommandEntry =>
   local(summary, async () => ({ default: (await import('../commands/config.ts')).configCommands[name] }))
+const session = (name: keyof typeof sessionCommands) => async () => ({
+  default: (await import('../commands/sessions.ts')).sessionCommands[name],
+})
 
 export const commandEntries: Record<string, CommandEntry> = {
   chat: changes('ask a model and print the answer', () => import('../commands/chat.ts')),
@@ -32,12 +36,9 @@ export const commandEntries: Record<string, CommandEntry> = {
   sessions: {
     summary: 'list agent sessions, create one, show one',
     group: {
-      list: reads('list the sessions', () => import('../commands/sessions/list.ts')),
-      create: changes('create a session', () => import('../commands/sessions/create.ts')),
-      show: reads(
-        'show the status, usage and waiting tool uses of a session',
-        () => import('../commands/sessions/show.ts'),
-      ),
+      list: reads('list the sessions', session('list')),
+      create: changes('create a session', session('create')),
+      show: reads('show the status, usage and waiting tool uses of a session', session('show')),
     },
   },
   api: changes('call any other endpoint of a service', () => import('../commands/api.ts')),

@@ -170,23 +170,17 @@ export const configCommands = {
       const profile = await readProfile(context, effective)
       const { name, chosenBy, values } = profile
       const sources = { flags: flags.settings, profile, env: host.env }
+      const path = name === demoProfileName ? 'built in' : (findProfilePath(host) ?? '')
       const rows = effective
-        ? [
-            [
-              'profile',
-              name,
-              chosenBy,
-              name === demoProfileName ? 'built in' : (findProfilePath(host) ?? ''),
-            ],
-            ...chooseSettingValues(sources).map((each) => [
-              each.setting,
-              formatForDisplay(each),
-              each.origin.label,
-            ]),
-          ]
+        ? chooseSettingValues(sources).map((each) => [
+            each.setting,
+            formatForDisplay(each),
+            each.origin.label,
+          ])
         : settingNames
             .filter((setting) => values[setting] !== undefined)
             .map((setting) => [setting, formatForDisplay({ setting, value: values[setting] })])
+      if (effective) rows.unshift(['profile', name, chosenBy, path])
       const lines = output.isTerminal ? await layOutRows(rows) : rows.map(formatTsvLine)
       for (const line of lines) await output.write(line)
       if (rows.length === 0 && output.isTerminal) {
