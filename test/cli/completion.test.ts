@@ -25,25 +25,3 @@ test('no row of the fish completion has a backslash, which fish parses different
   expect(rows.length).toBeGreaterThan(500)
   for (const row of rows) expect(row.replaceAll("'\\''", '').replace(/ \\$/, '')).not.toContain('\\')
 })
-
-test('completion suggests no shared flag that the command refuses', async () => {
-  const { out } = await run(['completion', 'fish'])
-  const rows = out.split('\n').map((line) => line.replace(/^ *'|' \\\\?$/g, '').split('\t'))
-  const list = (key: string): string[] =>
-    rows
-      .filter(([first]) => first === key)
-      .flatMap(([, word = '']) => (word.startsWith('<') ? list(word.slice(1, -1)) : [word]))
-  for (const { entry, commandNames } of await loadAllCommands()) {
-    const flags = list(`${commandNames.join(' ')},-`)
-    expect(flags).toContain('--quiet')
-    expect(flags.includes('--dry-run')).toBe(Boolean(entry.group ?? entry.requests) && !entry.without)
-  }
-})
-
-test('completion for an unknown shell exits with 2', async () => {
-  expect(await run(['completion', 'tcsh'])).toMatchObject({
-    code: 2,
-    out: '',
-    err: "parley: <shell>: 'tcsh' is not one of bash, zsh, fish\n",
-  })
-})

@@ -1,9 +1,6 @@
 import { readdirSync } from 'node:fs'
-import { Command, Option } from 'commander'
 import { expect, test } from 'vitest'
-import { commandEntries } from '../../src/cli/command-tree.ts'
-import { declareRequestFlags } from '../../src/cli/flags.ts'
-import type { CommandEntry } from '../../src/commands/command.ts'
+import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
 test.each([
@@ -71,17 +68,7 @@ test('--batch accepts --no-stream and --no-markdown, although a batch never stre
 })
 
 test('each flag that needs or excludes another flag belongs to the same command as that flag', async () => {
-  const check = async (group: Record<string, CommandEntry>): Promise<void> => {
-    for (const [name, entry] of Object.entries(group)) {
-      if (entry.group) await check(entry.group)
-      const module = (await entry.load?.())?.default
-      const command = new Command(name)
-      declareRequestFlags(command)
-      const own = (module?.parameters?.() ?? []).filter((each) => each instanceof Option)
-      const flags = [...command.options, ...own].map(({ long }) => long)
-      for (const [flag, { requires = [], excludes = [] }] of Object.entries(module?.flagRules ?? {}))
-        expect(flags).toEqual(expect.arrayContaining([flag, ...requires, ...excludes]))
-    }
-  }
-  await check(commandEntries)
+  for (const { module, longFlags } of await loadAllCommands())
+    for (const [flag, { requires = [], excludes = [] }] of Object.entries(module?.flagRules ?? {}))
+      expect(longFlags).toEqual(expect.arrayContaining([flag, ...requires, ...excludes]))
 })

@@ -1,12 +1,6 @@
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
-import {
-  type FormatName,
-  findWrongFields,
-  formatNames,
-  listFields,
-  requireFormats,
-} from '../harness/formats.ts'
+import { type FormatName, formatNames, listFields, requireFormats } from '../harness/formats.ts'
 import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 import { readTopicBlocks } from './pages.ts'
 
@@ -30,11 +24,6 @@ test.each(Object.entries(releasedFields) as [FormatName, string][])(
 test('help formats names every field of each format and no other field', async () => {
   const lists = (await readTopicBlocks('formats')).map(({ text }) => text.match(/^\w+/gm))
   expect(lists).toEqual(formatNames.map(listFields))
-})
-
-test('findWrongFields returns unknown and missing fields of a format', () => {
-  expect(findWrongFields('line', { index: 1, hash: 'a', ok: true, text: 'x' })).toEqual([])
-  expect(findWrongFields('line', { index: 1, hash: 'a', texts: 'x' })).toEqual(['texts', 'ok'])
 })
 
 test.each<[string, string[], object]>([

@@ -49,6 +49,7 @@ test.each([
   ['-m X hi', "; a command's own flags go after its name, as in: parley chat -m …."],
   ['-z canary chat hi', "; a command's own flags go after its name, as in: parley chat -z …."],
   ['completion', 'the argument <shell> is missing: bash, zsh or fish.'],
+  ['completion tcsh', "<shell>: 'tcsh' is not one of bash, zsh, fish."],
   ['api agents', 'the argument <path> is missing: a path such as /v1/sessions, with any query string.'],
   ['api -i agents /v1/sessions', "<service>: '/v1/sessions' is not one of gateway, agents."],
   ['chat --help=1', '--help takes no value.'],

@@ -14,13 +14,6 @@ test('help policy lists exactly the characters that * of an allow rule does not 
   for (const text of ['a b', 'a..b', 'x/y.z']) expect(matchesStar(text), text).toBe(true)
 })
 
-test('the example in help policy has the rules that the text of help policy describes', async () => {
-  const [example = ''] = (await readTopicBlocks('policy')).map(({ text }) => text)
-  const { rules, default: fallback } = JSON.parse(example)
-  expect(rules.map(({ decision }: { decision: string }) => decision)).toEqual(['allow', 'allow', 'deny'])
-  expect(fallback).toEqual({ decision: 'deny', reason: 'not in CI' })
-})
-
 test('the scripts in help ci, gitlab, kubernetes and README.md retry the exit codes that help exit-codes marks as "later"', async () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
   const table = (await readHelp('exit-codes')).matchAll(/^ {2}(\d+)(?:(?!\n {2}\S)[^[])*\[later/gm)

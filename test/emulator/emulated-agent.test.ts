@@ -161,18 +161,14 @@ describe('the emulated agent starts threads and workflow runs', () => {
       'workflow_run.status_ended',
       ...turn('agent.message', 'agent.message'),
     ])
-    const events = await listed()
-    const created = events.find(({ type }) => type === 'workflow_run.created')
-    const { workflow_run_id: id, phases } = created as Event & { phases: { id: string }[] }
+    const runs = (await listed()).filter(({ type }) => type.startsWith('workflow_run.'))
+    const [created] = runs as [Event & { phases: { id: string }[] }]
     expect(created).toMatchObject({ name: 'review', phases: [{ name: 'read' }, { name: 'write' }] })
-    for (const event of events.filter(({ type }) => type.startsWith('workflow_run.')))
-      expect(event.workflow_run_id).toBe(id)
-    const started = events.filter(({ type }) => type === 'workflow_run.phase_started')
-    expect(started.map((event) => event.workflow_run_phase_id)).toEqual(phases.map((each) => each.id))
-    expect(events.find(({ type }) => type === 'workflow_run.status_ended')).toMatchObject({
-      result: { type: 'completed' },
-    })
-    expect(events.findLast(({ type }) => type === 'agent.message')).toMatchObject({
+    expect(new Set(runs.map((event) => event.workflow_run_id)).size).toBe(1)
+    const started = runs.filter(({ type }) => type === 'workflow_run.phase_started')
+    expect(started.map((event) => event.workflow_run_phase_id)).toEqual(created.phases.map(({ id }) => id))
+    expect(runs.at(-1)).toMatchObject({ result: { type: 'completed' } })
+    expect((await listed()).findLast(({ type }) => type === 'agent.message')).toMatchObject({
       content: [{ text: 'all is well' }],
     })
   })

@@ -20,7 +20,7 @@ export const formatNames = Object.keys(formats) as FormatName[]
 export const listFields = (name: FormatName): string[] => formats[name].replaceAll('?', '').split(' ')
 
 /** Returns the unknown fields of an object, and the required fields that it lacks. */
-export function findWrongFields(name: FormatName, value: object): string[] {
+function findWrongFields(name: FormatName, value: object): string[] {
   const required = formats[name].split(' ').filter((field) => !field.endsWith('?'))
   const given = Object.keys(value)
   const unknown = given.filter((field) => !listFields(name).includes(field))

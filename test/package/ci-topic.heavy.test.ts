@@ -284,16 +284,15 @@ const rules = (decision: string) =>
 const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
 const { agent } = (parse(workflow) as { jobs: { agent: GitHubJob } }).jobs
 
+interface Attempt {
+  variables: Record<string, string>
+  cache: JobCache
+  decision: string
+  steps?: GitHubJob['steps']
+}
+
 /** Runs one attempt in a new folder. */
-async function attempt(
-  count: number,
-  {
-    variables,
-    cache,
-    decision,
-    steps = agent.steps,
-  }: { variables: Record<string, string>; cache: JobCache; decision: string; steps?: GitHubJob['steps'] },
-) {
+async function attempt(count: number, { variables, cache, decision, steps = agent.steps }: Attempt) {
   const job = createJob()
   job.write('rules.json', rules(decision))
   const values = {
