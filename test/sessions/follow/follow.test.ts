@@ -318,10 +318,7 @@ test.each([
     processed_at: new Date(i * 1000).toISOString(),
   }))
   const page = answering(JSON.stringify({ data: events }))
-  const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], {
-    ...world,
-    exchange: page,
-  })
+  const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], { ...world, exchange: page })
   const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
   expect(out.trim().split('\n')).toEqual(
     wanted

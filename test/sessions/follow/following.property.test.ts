@@ -26,7 +26,7 @@ const world = (service: ScenarioService, timers: Timers) => ({
   env: { PARLEY_SESSION: 'sesn_1' },
 })
 
-describe.each(worlds)('service where %s', (condition, limits) => {
+describe.each(worlds)('parley follows a service correctly if %s', (condition, limits) => {
   test(`events send --follow prints each event after the sent event once and ends at the next idle event, even if ${condition}`, async () => {
     const property = fc.asyncProperty(sendScenarios(limits), fc.boolean(), async (scenario, isRaw) => {
       const clock = createClock()

@@ -100,7 +100,7 @@ test.each([
 describe.each([
   ['show', true],
   ['omit', false],
-])('event of another client after the task, if streams %s it', (_, echoes) => {
+])('events run finds events of other clients in lists, also if streams %s them', (_, echoes) => {
   const used: Event = { type: 'span.model_request_end', model_usage: { input_tokens: 1000 } }
   const interrupted = [[says('half'), used, interrupt, endTurn]]
   const theirs = userSays('something else')

@@ -171,11 +171,7 @@ test.each([
     const agent = openAgent({ history, rounds: [[says('two')]], lag: 100, taskOutcome })
     expect((await agent.runTask(['night 2', '--last'])).code).toBe(10)
     const { code, out, err, requests } = await agent.runTask(['--no-stdin', '--last'])
-    expect({ code, out, posts: requests.filter(isPost) }).toEqual({
-      code: expected,
-      out: answer,
-      posts: [],
-    })
+    expect({ code, out, posts: requests.filter(isPost) }).toEqual({ code: expected, out: answer, posts: [] })
     expect(agent.taskLines()).toEqual(lines)
     if (arrives) return
     expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')

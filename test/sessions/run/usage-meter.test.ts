@@ -20,7 +20,6 @@ const noUsage = { type: 'span.model_request_end' }
 const task = { type: 'user.message' }
 const says = { type: 'agent.message' }
 const usd = (amount: number) => ({ amount: BigInt(amount), currency: 'USD' })
-const cached = { cache_read_input_tokens: 100, cache_creation_input_tokens: 20 }
 
 interface Row {
   past?: object[]
@@ -72,24 +71,9 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
     session: { tokens: undefined, cost: undefined },
   },
-  'the tokens of the cache are summed like other tokens': {
-    now: Array(2).fill({ ...noUsage, model_usage: cached }),
-    run: { tokens: { cacheReadInputTokens: 200, cacheCreationInputTokens: 40, totalTokens: 240 } },
-  },
-  'a model request without usage makes the usage of the run unknown': {
-    now: [request(3, 4), { ...noUsage, is_error: true }, says, request(5, 6)],
-    run: {},
-  },
   'the usage of model requests is ignored if the session sends usage events': {
     now: [request(3, 4), createUsageEvent(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
-  },
-  'the cost of model requests in two currencies is unknown': {
-    now: ['EUR', 'USD', 'USD'].map((currency) => ({
-      ...noUsage,
-      model_usage: { input_tokens: 1, list_cost: { amount: '9', currency } },
-    })),
-    run: { tokens: { inputTokens: 3 }, cost: undefined },
   },
 }
 
@@ -105,7 +89,6 @@ test.each(Object.entries(rows))('%s', (_, { past = [], now, run, session }) => {
   for (const event of now) meter.add(event as never)
   const { runUsage } = meter
   expect(runUsage).toMatchObject(run)
-  if (Object.keys(run).length === 0) expect(runUsage).toEqual({})
   if (session) expect(meter.sessionUsage).toMatchObject(session)
 })
 
@@ -123,7 +106,6 @@ test('the usage before a task is subtracted from the usage after the task', () =
 const startedTurn = [task, createUsageEvent(10, 5), says]
 test.each<[title: string, past: object[], queried: object | undefined, total: number | undefined]>([
   ['all usage of a session that had not worked before the run', [], undefined, 50],
-  ['nothing in a started turn if the service returns no usage', startedTurn, undefined, undefined],
   ['the usage since the service returned a first total', startedTurn, usage(20, 5), 25],
   ['nothing if the service returns less usage than before', startedTurn, usage(9, 5), undefined],
 ])('events run without a task counts %s', (_, past, queried, total) => {
@@ -135,12 +117,10 @@ test.each<[title: string, past: object[], queried: object | undefined, total: nu
   expect(meter.runUsage.tokens?.totalTokens).toBe(total)
 })
 
-const requests = [request(1, 2), request(5, 6)]
 const used3 = 'the run used at least 3 tokens, and --max-total-tokens is 3'
 const costsTooMuch = 'the run cost $1.51, and --max-cost is 1.509'
 test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
   ['any usage if no limit is set', {}, [createUsageEvent(9, 9, '900')], undefined],
-  ['model requests below the limit', { maxTotalTokens: 15 }, requests, undefined],
   ['requests that reach it, one without usage', { maxTotalTokens: 3 }, [request(1, 2), noUsage], used3],
   [
     'input tokens that reach the limit, although the output tokens are unreadable',
