@@ -127,10 +127,7 @@ const rows = await Promise.all([
     respondAndClose('HTTP/1.1 502 No\r\ncontent-length: 3\r\n\r\nno\n'),
     { err: ['the proxy 127.0.0.1:', ': 502', 'nothing was sent'] },
   ),
-  makeFailingProxyRow(
-    'X07: parley exits with 9 if the proxy closes the tunnel on CONNECT',
-    respondAndClose(),
-  ),
+  makeFailingProxyRow('X07: parley exits with 9 if the proxy closes a tunnel on CONNECT', respondAndClose()),
   makeFailingProxyRow(
     'X07: parley exits with 9 if the proxy does not answer in HTTP',
     respondAndClose('SSH-2.0-x\x1b[2J\r\n\r\n'),

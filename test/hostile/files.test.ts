@@ -19,12 +19,10 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, readError, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
-import { createAgentService, type Event, getLockPath } from '../harness/session-service.ts'
+import { createAgentService, custom, getLockPath } from '../harness/session-service.ts'
 import { createProfileHome, noSettings } from '../settings/profile-home.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
-
-const custom = (id: string): Event => ({ id, type: 'agent.custom_tool_use', name: 'count', input: {} })
 
 test.each([
   ['removed', 'rm a.ndjson'],
@@ -57,11 +55,7 @@ test('events run exits with 11 and prints that nothing was sent if its audit fil
 const lockingCommands: [command: string, argv: string[], lock: string][] = [
   ['chat --thread', ['chat', 'hi', '--thread', 'notes'], 'notes.parley-lock'],
   ['chat --batch --results', ['chat', '--batch', 'in', '--results', 'notes'], 'notes.parley-lock'],
-  [
-    'chat --batch --results --resume',
-    ['chat', '--batch', 'in', '--results', 'notes', '--resume'],
-    'notes.parley-lock',
-  ],
+  ['chat --batch --resume', ['chat', '--batch', 'in', '--results', 'notes', '--resume'], 'notes.parley-lock'],
   [
     'events run --audit',
     ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes'],

@@ -4,39 +4,26 @@ import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { parseLines, readText, run, temporaryFolder } from '../harness/run.ts'
-import { type AgentService, createAgentService, type Event } from '../harness/session-service.ts'
+import {
+  type AgentService,
+  bash,
+  confirms,
+  createAgentService,
+  custom,
+  interrupt,
+} from '../harness/session-service.ts'
 
 const clock = createIdleClock()
 
-const custom = (id: string, input: object = {}): Event => ({
-  id,
-  type: 'agent.custom_tool_use',
-  name: 'count',
-  input,
-})
-const bash = (id: string): Event => ({
-  id,
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: {},
-  evaluated_permission: 'ask',
-})
+const resultOfC2 = { type: 'user.custom_tool_result', custom_tool_use_id: 'c2', content: [] }
 
 /** Actions of another client, and the ids of the tool uses to which parley must not reply afterwards. */
 const actions: [what: string, ids: string[], act: (service: AgentService) => void][] = [
-  [
-    'has sent a result',
-    ['c2'],
-    ({ answer }) => answer({ type: 'user.custom_tool_result', custom_tool_use_id: 'c2', content: [] }),
-  ],
-  [
-    'has denied a tool use',
-    ['t1'],
-    ({ answer }) => answer({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'deny' }),
-  ],
-  ['has interrupted the session', ['t1', 'c1', 'c2'], ({ answer }) => answer({ type: 'user.interrupt' })],
+  ['has sent a result', ['c2'], ({ answer }) => answer(resultOfC2)],
+  ['has denied a tool use', ['t1'], ({ answer }) => answer(confirms('t1', 'deny'))],
+  ['has interrupted the session', ['t1', 'c1', 'c2'], ({ answer }) => answer(interrupt)],
   ['has terminated the session', ['t1', 'c1', 'c2'], ({ add }) => add({ type: 'session.status_terminated' })],
-  ['has changed the input of a tool use', ['c2'], ({ add }) => add(custom('c2', { rm: true }))],
+  ['has changed the input of a tool use', ['c2'], ({ add }) => add(custom('c2', { input: { rm: true } }))],
 ]
 
 interface Outcome {

@@ -1,16 +1,6 @@
 import { expect, test } from 'vitest'
 import { answering, run } from '../harness/run.ts'
-
-type Event = { type: string } & Record<string, unknown>
-
-const use = (more: object = {}): Event => ({
-  id: 't1',
-  type: 'agent.tool_use',
-  name: 'bash',
-  input: { command: 'git status' },
-  ...more,
-})
-const waits: Event = { id: 'i', type: 'session.status_idle', stop_reason: { event_ids: ['t1'] } }
+import { bash, type Event, waitsFor } from '../harness/session-service.ts'
 
 /** Runs `events confirm` with a person who is prompted about this tool use and answers y. */
 async function confirmWithYes(event: Event) {
@@ -19,7 +9,7 @@ async function confirmWithYes(event: Event) {
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
     exchange: (request) =>
-      answering(JSON.stringify({ data: request.method === 'POST' ? [] : [event, waits] }))(request),
+      answering(JSON.stringify({ data: request.method === 'POST' ? [] : [event, waitsFor('t1')] }))(request),
   })
   return { ...ended, posts: ended.requests.filter(({ method }) => method === 'POST').length }
 }
@@ -40,7 +30,7 @@ test.each(['name', 'mcp_server_name', 'input key', 'input value'])(
   async (field) => {
     for (const text of padded) {
       const more = field === 'input key' ? { input: { [text]: 1 } } : { input: { a: text } }
-      const event = use(field.includes('name') ? { type: 'agent.mcp_tool_use', [field]: text } : more)
+      const event = bash('t1', field.includes('name') ? { type: 'agent.mcp_tool_use', [field]: text } : more)
       const { err } = await confirmWithYes(event)
       const rows = err.split('\n').filter((row) => imitatedRows.some((each) => row.trim().startsWith(each)))
       expect(rows).toEqual([])

@@ -31,14 +31,8 @@ test.each<[command: string, where: string, options: RunOptions, stream: 'out' | 
   ['events follow', 'among the waiting tool uses', {}, 'err', `\n  t1: ${summary}\n  answer with:`],
   ['events run --no-stdin', 'among the waiting tool uses', {}, 'err', `\n  t1: ${summary}\n  answer with:`],
   ['policy check p.json -s s1', 'in a table', wide, 'out', `rules[0]  bash (MCP server github)  ${input}`],
-  [
-    'policy check p.json -s s1 --fail-on-deny',
-    'in the failure',
-    {},
-    'err',
-    `\n  deny ${summary} t1 (rules[0])`,
-  ],
-  ['events run --policy p.json', 'in the failure', {}, 'err', `\n  deny ${summary} t1 (rules[0])`],
+  ['policy check p.json -s s1 --fail-on-deny', 'on failure', {}, 'err', `\n  deny ${summary} t1 (rules[0])`],
+  ['events run --policy p.json', 'on failure', {}, 'err', `\n  deny ${summary} t1 (rules[0])`],
 ])('%s prints MCP server and exact input of a tool use %s', async (command, _, options, stream, text) => {
   expect((await runWith(command, { cwd: temporaryFolder(policy), ...options }))[stream]).toContain(text)
 })

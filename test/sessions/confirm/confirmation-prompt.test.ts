@@ -83,12 +83,12 @@ test.each<[what: string, input: string, rows: string[]]>([
     ['path: /etc/hosts', '{', '  "content": "x",', '  "url": "u"', '}'],
   ],
   [
-    'a command with invisible characters as JSON',
+    'an invisible character as JSON',
     '{"command":"ls\\t\\u001b[2J"}',
     ['{', '  "command": "ls\\t\\u001b[2J"', '}'],
   ],
   [
-    'a repeated command as JSON',
+    'two commands as JSON',
     '{"command":"ls","command":"rm"}',
     ['{', '  "command": "ls",', '  "command": "rm"', '}'],
   ],

@@ -102,11 +102,7 @@ test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['args by args[0] if args is a text', { input: { 'args[0]': 'rm*' } }, call('bash', { args: 'rm -rf' })],
   ['args by args.name if args is a text', { input: { 'args.name': 'rm*' } }, call('bash', { args: 'rm' })],
   ['args by args.name if args is null', { input: { 'args.name': 'rm*' } }, call('bash', { args: null })],
-  [
-    'args by args[0] if args is an object',
-    { input: { 'args[0]': 'rm*' } },
-    call('bash', { args: { 0: '' } }),
-  ],
+  ['args by args[0] if it is an object', { input: { 'args[0]': 'rm*' } }, call('bash', { args: { 0: '' } })],
 ])('a deny rule matches %s', async (_, rule, about) => {
   expect(await decide({ tool: 'bash', ...rule, decision: 'deny' }, about, 'allow')).toBe('deny')
 })
@@ -255,11 +251,7 @@ test.each<[what: string, rule: object, problem: string]>([
   ['more than 20 stars in an input field', { input: { 'a.b': stars } }, 'input.a.b: has more than 20 stars'],
   ['more than 1,000 characters', { tool: 'x'.repeat(1001) }, 'tool: must be at most 1000 characters long'],
   ['an example that it does not match', { examples: { match: [example] } }, 'match[0]: the rule does not'],
-  [
-    'a counterexample that it matches',
-    { tool: 'y', examples: { miss: [example] } },
-    'miss[0]: the rule match',
-  ],
+  ['a counterexample it matches', { tool: 'y', examples: { miss: [example] } }, 'miss[0]: the rule match'],
 ])('parley refuses a policy rule with %s', (_, rule, problem) =>
   expectRefusal(JSON.stringify({ rules: [{ tool: 'x', decision: 'allow', ...rule }] }), problem),
 )

@@ -75,11 +75,7 @@ const denied = (more: object = {}) =>
 test.each<[title: string, denial: string, lines: string[]]>([
   ['a denial by default', 'deny bash t1 (default)', [denied()]],
   ['a denial by a rule', 'deny bash t1 (rules[2]: no)', [denied({ by: 'rule', rule: 2, reason: 'no' })]],
-  [
-    'a denial with its input',
-    'deny bash {"command":"ls"} t1 (default)',
-    [denied({ input: { command: 'ls' } })],
-  ],
+  ['a denial with input', 'deny bash {"command":"ls"} t1 (default)', [denied({ input: { command: 'ls' } })]],
   ['a posted denial', 'deny bash t1 (default)', [denied(), use('sent'), use('accepted')]],
   ['a denial and a later allow', 'none', [denied(), use('decision', { decision: 'allow' })]],
   ['a denial and the reply of another client', 'none', [denied(), use('answered-elsewhere')]],

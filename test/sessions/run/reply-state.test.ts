@@ -152,11 +152,7 @@ const rows: Record<string, Record<string, Row>> = {
     'has a new idle event without the tool use, but omits a known idle event': [sentAt('r0', 'r1'), unlisted],
     'has an idle event without the tool use, but had none at the reply': [sentAt(), unlisted],
     'lags behind the known idle event': [past, lagging],
-    'has a newer idle event, and then an event of work': [
-      { waitingSince: soon },
-      { isListed: undefined },
-      61,
-    ],
+    'has a newer idle event, then an event of work': [{ waitingSince: soon }, { isListed: undefined }, 61],
   },
   'has-result (out)': {
     'has shown a newer idle event for 5 s after a result': [{ waitingSince: soon, result }, {}, 6],

@@ -63,12 +63,7 @@ const queued = (processed: number | 'never', next: ScriptEvents): PostRule => ({
 const otherTurn = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
 const oneTurn = [shown(says('one answer'), { after: 2_000 }), endTurn]
 test.each<[string, PostRule, number, string]>([
-  [
-    'exits with 8 if its own turn has no message',
-    queued(20_000, [...otherTurn, later(running), endTurn]),
-    8,
-    '',
-  ],
+  ['exits with 8 if its turn has no message', queued(20_000, [...otherTurn, later(running), endTurn]), 8, ''],
   ['prints the answer of a turn that takes up its task at once', { next: oneTurn }, 0, 'one answer\n'],
   ['prints the answer of a turn that takes up its task later', queued(1_000, oneTurn), 0, 'one answer\n'],
   ['exits with 15 at the deadline if its task gets no turn', queued('never', theirs), 15, ''],

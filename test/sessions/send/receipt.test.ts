@@ -165,11 +165,7 @@ test.each<[which: string, receipt: { id?: string; type: string }[], expected: ob
   ['sent events with the ids of the response', [first, second], [{ ...sent[0], id: 'e1' }, second]],
   ['events of the response if a type differs', [first, first], [first, first]],
   ['events of the response if the response has one event less', [first], [first]],
-  [
-    'events of the response if the response has one event more',
-    [first, second, first],
-    [first, second, first],
-  ],
+  ['events of the response if it has one event more', [first, second, first], [first, second, first]],
   ['events of the response if an event has an id', [{ type: 'x' }, second], [{ type: 'x' }, second]],
   ['sent events if the response has no events', [], sent],
   ['sent events if the response has different events without ids', [{ type: 'x' }], sent],
