@@ -210,17 +210,11 @@ const two = [bash('t1'), bash('t2'), waitsFor('t1', 't2')]
 const inThread = { session_thread_id: 'th' }
 const rm = bash('t1', { input: { command: 'rm -rf /' } })
 const changed = 'stays open: its input has changed'
-const inFirstThread = [bash('t1', inThread), ...two.slice(1)]
+const threaded = [bash('t1', inThread), ...two.slice(1)]
 test.each<[string, Event[], Event[], number, string]>([
   ['another client denied', two, [...two, confirms('t1', 'deny')], 0, 'it already has the answer deny'],
   ['disappeared', two, [bash('t2'), waitsFor('t2')], 0, 'the session does not wait for it any more'],
-  [
-    'was interrupted',
-    inFirstThread,
-    [...inFirstThread, { ...interrupt, ...inThread }],
-    0,
-    'it was interrupted',
-  ],
+  ['was interrupted', threaded, [...threaded, { ...interrupt, ...inThread }], 0, 'it was interrupted'],
   ['gets a second input', two, [...two, rm], 12, changed],
   ['gets a different input', two, [rm, ...two.slice(1)], 12, changed],
   ['gets a different name', two, [bash('t1', { name: 'write' }), ...two.slice(1)], 12, changed],

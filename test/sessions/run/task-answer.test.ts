@@ -44,20 +44,12 @@ test.each([['--last'], ['-o', 'a.txt'], ['--schema', 's.json']])(
   },
 )
 
+const unanswered = [...before, userSays('more'), endTurn]
+const empty: Event = { type: 'agent.message', content: [] }
 test.each<[string, AgentScript, string[], string | undefined]>([
   ['warns with -q if no message follows the task', { rounds: [] }, ['do it'], 'the agent gave no answer'],
-  [
-    'warns with -q if the last message has no text',
-    { rounds: [[{ type: 'agent.message', content: [] }]] },
-    ['do it'],
-    'the answer has no text',
-  ],
-  [
-    'warns with -q if no message follows the last task of the session',
-    { history: [...before, userSays('more'), endTurn], rounds: [] },
-    [],
-    'the agent gave no answer',
-  ],
+  ['warns with -q if the answer has no text', { rounds: [[empty]] }, ['do it'], 'the answer has no text'],
+  ['warns with -q about the last task', { history: unanswered, rounds: [] }, [], 'the agent gave no answer'],
   ['does not warn if the session never had a task', { history: [endTurn], rounds: [] }, [], undefined],
 ])('events run without --last exits with 0 and %s', async (_, script, words, warning) => {
   const { code, err, agent } = await runOn(script, [...words, '-q', '--report', 'r.json'])

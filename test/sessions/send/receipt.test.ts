@@ -32,13 +32,9 @@ const send = (response: Response, ...more: string[]) =>
 
 const none = 'parley: the events were accepted, but the response does not list them\n'
 
+const listed = '{"data":[{"id":"e1","type":"user.message"}]}'
 test.each<[what: string, response: Response, out: string, note: string]>([
-  [
-    'a list of events without a content type',
-    { body: '{"data":[{"id":"e1","type":"user.message"}]}' },
-    'e1\tuser.message\t\t\n',
-    '',
-  ],
+  ['a list of events without a content type', { body: listed }, 'e1\tuser.message\t\t\n', ''],
   ['an object whose field data is null', { body: '{"data":null}' }, '', none],
   ['an empty object', { body: '{}' }, '', none],
   ['an empty body', { body: '' }, '', none],
@@ -54,27 +50,21 @@ const incomplete = 'is incomplete: the connection was reset'
 const isNotJson = 'is not JSON'
 const shape = 'has another shape than documented: data'
 const page = '<title>Sign in</title>'
-const types = ['application/json', 'text/json; x', 'application/problem+JSON']
 const hasOther = `${accepted} ${shape}`
 const isCut = `${accepted} ${incomplete}`
+const twoProblems = `${hasOther}[0]: must be an object; data[1].type: must be text`
 test.each<[what: string, response: Response, message: string, body?: unknown]>([
   ['a list of events that is cut', { body: '{"data":[{"id":', cut: reset }, isCut],
-  ...types.map((type): [string, Response, string] => [
-    `a cut body of type ${type} without content`,
-    { body: '', type, cut: reset },
-    isCut,
-  ]),
+  ['a cut empty JSON body', { body: '', type: 'application/json', cut: reset }, isCut],
+  ['a cut empty text/json', { body: '', type: 'text/json; x', cut: reset }, isCut],
+  ['a cut empty problem+JSON', { body: '', type: 'application/problem+JSON', cut: reset }, isCut],
   ['a cut body of blanks without a content type', { body: ' \n', cut: reset }, isCut],
   ['a cut empty body of a text', { body: '', type: 'text/jsonx', cut: reset }, `${other} ${incomplete}`, ''],
   ['a text that is cut', { body: 'w', cut: reset }, `${other} ${incomplete}: w`, 'w'],
   ['a text that begins like a list of events', { body: '{"data":[{' }, `${accepted} ${isNotJson}`],
   ['a text that begins like a list with blanks', { body: '\n { "data" : [ ' }, `${accepted} ${isNotJson}`],
   ['a list with an event without a type', { body: '{"data":[{}]}' }, `${hasOther}[0].type: is missing`],
-  [
-    'a list of two invalid events',
-    { body: '{"data":[1,{"type":5}]}' },
-    `${hasOther}[0]: must be an object; data[1].type: must be text`,
-  ],
+  ['a list of two invalid events', { body: '{"data":[1,{"type":5}]}' }, twoProblems],
   ['an object with number data', { body: '{"data":5}' }, `${other} ${shape}: must be a list`, { data: 5 }],
   ['a text that contains a list', { body: 'x{"data":[' }, `${other} ${isNotJson}: x{"data":[`, 'x{"data":['],
   ['a login page', { body: page }, `${other} ${isNotJson}: Sign in`, page],
