@@ -37,7 +37,6 @@ async function expectAllowed(rule: object, about: ParsedToolUse, isMatch: boolea
 }
 
 test.each<[what: string, rule: object, about: ParsedToolUse]>([
-  ['a tool by its name', { tool: 'read' }, call('read', { path: 'a' })],
   ['a tool name by *', { tool: 'read_*' }, call('read_file')],
   ['an empty input if the rule has no fields', { tool: 'x', input: {} }, call('x', {})],
   ['an MCP tool of its server', { tool: 'x', server: 'git*' }, onServer('github')],
@@ -45,9 +44,7 @@ test.each<[what: string, rule: object, about: ParsedToolUse]>([
 
 const odd = '{"__proto__":"ab","constructor":"b"}'
 test.each<[what: string, patterns: object, input: object]>([
-  ['a whole command', { command: 'git status' }, { command: 'git status' }],
   ['a part of a command by *', { command: 'cat *.md' }, { command: 'cat a/b c.md' }],
-  ['any command by **', { command: '**' }, { command: 'rm -rf / ; x' }],
   ['a number by **', { n: '**' }, { n: 5 }],
   ['a whole object by **', { o: '**' }, { o: { a: [1] } }],
   ['nested fields by their paths', { 'a.b': 'c', 'a.l[0]': 'd' }, { a: { b: 'c', l: ['d'] } }],
@@ -94,7 +91,6 @@ test.each([...parents, 'a ../b'])('the * of an allow rule does not match the pat
 
 test.each<[what: string, rule: object, about: ParsedToolUse]>([
   ['any text by *, with line breaks and ".."', { input: { command: '*rm *' } }, bash('a;\n../rm -r')],
-  ['a field among others', { input: { command: '*rm*' } }, call('bash', { command: 'rm', cwd: '/' })],
   ['a field that is not text', { input: { command: 'rm' } }, bash(['rm'])],
   ['an MCP tool if the rule has no server', { tool: 'x' }, onServer()],
   ['an MCP tool of an unknown server', { tool: '*', server: 'github' }, onServer()],
@@ -140,26 +136,6 @@ test('a policy with the default allow decides "ask" about an input marked as unc
     decision: 'ask',
     reason:
       'the input repeats a key, is nested too deep, is longer than 100,000 characters, or differs between two events',
-  })
-})
-
-test('a policy with the default deny denies an input marked as unclear', async () => {
-  const policy = await read({ rules: [], default: { decision: 'deny', reason: 'not here' } })
-  expect(await decideByPolicy(policy, call('x', {}, { isUnclear: true }))).toEqual({
-    decision: 'deny',
-    reason: 'not here',
-  })
-})
-
-test('a decision of a policy contains the index and the reason of the deciding rule', async () => {
-  const rules = [
-    { tool: 'y', decision: 'deny' },
-    { tool: 'x', decision: 'deny', reason: 'no' },
-  ]
-  expect(await decideByPolicy(await read({ rules }), call('x'))).toEqual({
-    decision: 'deny',
-    reason: 'no',
-    rule: 1,
   })
 })
 
@@ -214,9 +190,7 @@ test.each([
 
 test.each([
   ['deny', 'allow, ask, deny'],
-  ['ask', 'allow, ask'],
   ['ask', 'ask, allow'],
-  ['deny', 'deny, allow'],
 ])('a policy decides "%s" if the matching rules are, in this order: %s', async (expected, decisions) => {
   const policy = await read({ rules: decisions.split(', ').map((decision) => ({ tool: 'x', decision })) })
   expect((await decideByPolicy(policy, call('x'))).decision).toBe(expected)
@@ -259,11 +233,6 @@ test.each<[what: string, rule: object, problem: string]>([
 test('a policy with a default needs no rules', async () => {
   const fallback = { decision: 'deny' }
   expect(await readPolicy('{"default":{"decision":"deny"}}', 'p.json')).toEqual({ rules: [], fallback })
-})
-
-test('an example without an input counts as a tool use with an empty input', async () => {
-  const rule = { tool: 'x', input: {}, decision: 'allow', examples: { match: [{ name: 'x' }] } }
-  expect(await read({ rules: [rule] })).toMatchObject({ rules: [{ decision: 'allow' }] })
 })
 
 test('a pattern may have the maximum length and number of stars, and ** counts as one star', async () => {

@@ -63,21 +63,15 @@ test('events confirm --pending replies to a waiting child thread', async () => {
   expect({ code, posts: service.posts }).toEqual({ code: 0, posts: [[confirms('t1')]] })
 })
 
-test('events follow prints that a child thread waits for a reply, and continues until the session is idle', async () => {
+test.each<[string, number, ScriptEvents, number, string]>([
+  ['continues until the session is idle after a reply', 20_000, [confirms('t1'), ...done], 0, 'done\n'],
+  ['exits with 12 if the session is idle without a reply', 60_000, [says('one'), endTurn], 12, ''],
+])('events follow prints the waiting child thread, and %s', async (_, afterMs, next, exit, text) => {
   const service = createSessionService({ history: [userSays('x'), ...childWaits] })
-  void service.timers.wait(20_000).then(() => service.add(confirms('t1'), ...(done as Event[])))
+  void service.timers.wait(afterMs).then(() => service.add(...next))
   const { code, out, err } = await service.run(['events', 'follow'])
-  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('done\n') })
-  expect(err).toContain('t1')
+  expect([code, out, err]).toEqual([exit, expect.stringContaining(text), expect.stringContaining('t1')])
   expect(err).toContain('events confirm')
-})
-
-test('events follow exits with 12 if the session is idle while a child thread waits for a reply', async () => {
-  const service = createSessionService({ history: [userSays('x'), ...childWaits] })
-  void service.timers.wait(60_000).then(() => service.add(says('one more'), endTurn))
-  const { code, err } = await service.run(['events', 'follow'])
-  expect(code).toBe(12)
-  expect(err).toContain('  t1: ')
 })
 
 test.each<[string, ScriptEvents]>([
