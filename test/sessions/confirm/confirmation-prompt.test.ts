@@ -281,11 +281,3 @@ test('events and warnings that arrive during a prompt are printed after it', asy
   expect(screen).toMatch(/\(t1\)\? \[y\/n\/a\/s\/q\] \nparley: t1 is not answered by this run: /)
   expect(screen.match(/^a first event$/gm)).toHaveLength(1)
 })
-
-test('a prompt quotes the id of a tool use, and marks the rows after the first row of a text with a different prefix', async () => {
-  const key = `a${' '.repeat(70)}| id: t2`
-  const { err } = await prompt([{ id: 't1 | tool: ls', input: { [key]: 'x\nid: t3' } }], 'n\n')
-  const rows = err.split('\n').filter((row) => /^ {2}\| +(id|tool|MCP server): /.test(row))
-  expect(rows).toEqual(['  | id: "t1 | tool: ls"', '  | tool: bash'])
-  expect(err).toMatch(/^ {2}: +id: t3",?$/m)
-})
