@@ -64,30 +64,6 @@ test('--report has every field of a run, and null for an unknown value', async (
   })
 })
 
-test.each([
-  [400, ['--retries', '0'], { exit: 4, kind: 'refused', retry: 'never', deadline: false }],
-  [500, ['--retries', '0'], { exit: 7, kind: 'service', retry: 'later', deadline: false }],
-  [429, ['--deadline', '0.1'], { exit: 6, kind: 'rate-limited', retry: 'later', deadline: true }],
-])('after a %i, --report and --errors json have the same retry advice', async (status, flags, end) => {
-  const cwd = temporaryFolder()
-  const exchange = answering('{}', { status })
-  const { err } = await run(['chat', 'hi', '--report', 'r.json', '--errors', 'json', ...flags], {
-    cwd,
-    exchange,
-  })
-  const message = expect.stringContaining(`${status}`)
-  expect(read(cwd)).toMatchObject({ format: 1, version, status, message, ...end })
-  expect(JSON.parse(err).error).toMatchObject({ format: 1, retry: end.retry })
-})
-
-test('--report has the usage of a cut answer with --fail-on-cut', async () => {
-  const cwd = temporaryFolder()
-  const exchange = answering(message('Hel', { stop_reason: 'max_tokens' }))
-  const ended = await run(['chat', 'hi', '--fail-on-cut', '--report', 'r.json'], { cwd, exchange })
-  expect(ended.code).toBe(8)
-  expect(read(cwd)).toMatchObject({ kind: 'response', stopReason: 'max_tokens', usage: { totalTokens: 8 } })
-})
-
 test('--report names the files and the session of a run, and counts the lines of a batch', async () => {
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '-o', 'a.txt', '--report', 'r.json'], { cwd })
@@ -126,22 +102,6 @@ test('--report lists at most 1,000 files, and has null instead of a longer list'
   addFileToReport(reportData, '1000.png')
   addFileToReport(reportData, '1001.png')
   expect(reportData.files).toBeUndefined()
-})
-
-test('--report removes an earlier report when the run starts', async () => {
-  const cwd = temporaryFolder()
-  await run(['chat', 'hi', '--report', 'r.json'], { cwd })
-  let isThere = true
-  await run(['chat', 'hi', '--report', 'r.json'], {
-    cwd,
-    exchange: (request) => {
-      isThere = existsSync(join(cwd, 'r.json'))
-      return answering(message('Hello'))(request)
-    },
-  })
-  expect(isThere).toBe(false)
-  expect(read(cwd).exit).toBe(0)
-  expect(readdirSync(cwd)).toEqual(['r.json'])
 })
 
 test.each(['notes', '{"command":"chat"}', ' ', 'null'])(
