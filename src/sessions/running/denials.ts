@@ -76,7 +76,7 @@ export class DenialCollector {
     }
     if (denied.size === 0) return undefined
     const count = `${denied.size} tool ${denied.size === 1 ? 'use' : 'uses'}`
-    return new CliError('denied', `${session} finished with ${count} denied`, {
+    return new CliError('denied', `${session} finished with ${count} denied or run against the policy`, {
       sent: 'yes',
       problems: [...denied.values()],
     })
