@@ -82,9 +82,10 @@ export class UsageMeter {
 
   describeExceededLimit(): string | undefined {
     const { maxTotalTokens = Infinity, maxCost } = this.#limits
-    const tokens = this.#minTokens ?? -1
-    const { cost } = this.#reported
-    const atLeast = this.#lacksUsage || this.#reported.tokens?.totalTokens === null ? 'at least ' : ''
+    const { tokens: reported, cost } = this.#reported
+    const readable = this.hasTotal ? reported && sumReadable(reported) : this.#requests.readableTokens
+    const tokens = readable ?? -1
+    const atLeast = this.#lacksUsage || reported?.totalTokens === null ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
       return `the run used ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency)) return undefined
@@ -99,11 +100,6 @@ export class UsageMeter {
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
     if (flags.length === 0) return undefined
     return `${flags.join(' and ')} cannot be enforced: the service does not report the usage of the run`
-  }
-
-  get #minTokens(): number | undefined {
-    const { tokens } = this.#reported
-    return this.hasTotal ? tokens && sumReadable(tokens) : this.#requests.readableTokens
   }
 
   get #lacksUsage(): boolean {
