@@ -393,35 +393,6 @@ describe('B12: progress lines of a batch without a terminal', () => {
 })
 
 describe('the end of a batch', () => {
-  test('a batch exits with 15 if the service asks to wait past --deadline', async () => {
-    const exchange = status(429, { 'retry-after': '10' })
-    const argv = [...results, '--resume', '--deadline', '3s', '--errors', 'json']
-    const ended = await run(argv, { cwd: batchFolder(3), exchange, timers: createIdleClock() })
-    expect(ended.code).toBe(15)
-    const stopped = { kind: 'stopped', exit: 15, status: 429, deadline: true, retry: 'later' }
-    expect(JSON.parse(ended.err).error).toMatchObject(stopped)
-  })
-
-  test('--deadline cancels the running requests of a batch', async () => {
-    const cwd = batchFolder(9)
-    const argv = [...results, '--concurrency', '3', '--deadline', '3s', '--errors', 'json']
-    const exchange = byPrompt({ 2: () => new Promise(() => {}) })
-    const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
-    expect(ended.code).toBe(15)
-    const cut = resultsOf(cwd).filter(({ ok }) => !ok)
-    const known = { kind: 'unknown', sent: 'unknown', retry: 'later', deadline: true }
-    expect(cut).toEqual([expect.objectContaining({ index: 2, error: expect.objectContaining(known) })])
-    const stopped = { kind: 'stopped', exit: 15, sent: 'yes', deadline: true }
-    expect(JSON.parse(ended.err).error).toMatchObject({ ...stopped, retry: 'never' })
-    // The second run sent requests, but none of them was answered.
-    const again = await run([...argv, '--resume'], { cwd, exchange, timers: createIdleClock() })
-    expect(JSON.parse(again.err).error).toMatchObject({
-      ...stopped,
-      sent: expect.not.stringMatching('yes'),
-      retry: 'later',
-    })
-  })
-
   test('if the deadline cancels a batch request, its result shows whether the request was sent or partly answered', async () => {
     const stalled = breaking('{"candidates":[', () => new Promise(() => {}))
     const exchange: Exchange = async (request, onSent) => {
@@ -654,15 +625,6 @@ test.each([
   writeFileSync(file, result + last)
   expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
   expect(readFileSync(file, 'utf8').startsWith(`${result}${last}\n{"index":1,`)).toBe(true)
-})
-
-test('B08: a rate_limit_error in a 200 fails its line and does not pause the batch', async () => {
-  const error = { type: 'error', error: { type: 'rate_limit_error', message: 'slow down' } }
-  const exchange = byPrompt({ 2: answering(JSON.stringify(error), { headers: { 'retry-after': '1' } }) })
-  const ended = await run(batch, { cwd: batchFolder(4), exchange })
-  expect([ended.code, ended.requests.length]).toEqual([6, 4])
-  expect(inOrder(parseResults(ended.out))[1]?.error).toMatchObject({ kind: 'rate-limited', status: 200 })
-  expect(ended.err).not.toContain('all requests wait')
 })
 
 test.each([

@@ -325,7 +325,7 @@ test.each([
   ['a missing credential', 'stops', 'credentials', {}],
   ['a wrong setting', 'stops', 'usage', {}],
   ['an unwritable file', 'stops', 'file', {}],
-] as const)('if the cause of a failure is %s, a batch %s', (_, effect, kind, details) => {
+] as const)('B08: if the cause of a failure is %s, a batch %s', (_, effect, kind, details) => {
   expect(classifyLineFailure(failure(kind, details))).toBe(classes[effect])
 })
 

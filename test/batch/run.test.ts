@@ -140,27 +140,6 @@ describe('B13: outage during a batch', () => {
     expect(tally.ok + tally.failed).toBe(1250)
   })
 
-  test('B13: with --retry-unknown, all lines succeed after an outage with resets', async () => {
-    const { tally, stop } = await runThroughOutage(reset, { retryUnknown: true })
-    expect({ ...tally, stop }).toMatchObject({ ok: 1250, failed: 0, stop: undefined })
-  })
-
-  test('B13: a batch with a concurrency of one detects an outage at the fourth failed line', async () => {
-    const { tally, stop } = await runThroughOutage(badGateway, { concurrency: 1 })
-    expect({ ...tally, stop }).toMatchObject({ ok: 1247, failed: 3, stop: undefined })
-  })
-
-  test("B13: an endless outage ends a batch after 5 minutes of pauses with the last failure's exit code", async () => {
-    const { stop, tally, seconds } = await runThroughOutage(badGateway, { until: Infinity })
-    expect(stop).toMatchObject({
-      kind: 'service',
-      message: expect.stringContaining('paused for 5 minutes or more'),
-    })
-    expect(tally.ok).toBeGreaterThan(100)
-    expect(tally.failed).toBe(1)
-    expect(seconds).toBeLessThan(400)
-  })
-
   test('B13: batch lines that always fail do not delay the lines that succeed', async () => {
     const timers = createClock()
     const ask: Ask = async (line) => {

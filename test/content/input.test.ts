@@ -120,20 +120,6 @@ test('chat adds words, then the fields of flags, then --set to a body, and keeps
   })
 })
 
-test.each([
-  [
-    'a duplicate key, of which the last one counts',
-    '{"a":{"b":{},"\\u0062":{ }}}',
-    'a.b.c=1',
-    '{"a":{"b":{},"\\u0062":{"c":1 }}}',
-  ],
-  ['a __proto__ key', '{"__proto__": {"a":1}, "b":[]}', '__proto__.a=2', '{"__proto__": {"a":2}, "b":[]}'],
-  ['brackets in strings', '{"}]\\"":"[{\\\\","x":[ ]}', 'x[]=1', '{"}]\\"":"[{\\\\","x":[1 ]}'],
-])('P31: --set changes only the assigned value in a body with %s', async (_, body, assignment, sent) => {
-  const { requests, code } = await run(['chat', '-i', '-', '--set', assignment], { stdin: body })
-  expect({ code, texts: requests.map(({ text }) => text) }).toEqual({ code: 0, texts: [sent] })
-})
-
 test.each<[name: string, argv: string[], stdin: string | undefined, expectedText: string]>([
   ['a truncated body', ['chat'], '{"contents": [', 'stdin: not valid JSON: line 1, column 15'],
   [

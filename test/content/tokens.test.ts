@@ -52,13 +52,7 @@ test.each<[what: string, body: string, total: number | null, footer: string]>([
     '· 10 tokens in · 10 out · 4,320 in all · 4,300 written to the cache ·',
   ],
   [
-    "results of the service's tools, which count as input",
-    native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, candidatesTokenCount: 5 }),
-    39,
-    '· 34 tokens in · 5 out ·',
-  ],
-  [
-    'no output count, but a total that implies it',
+    "results of the service's tools, which count as input, and a total that implies the output",
     native({ promptTokenCount: 4, toolUsePromptTokenCount: 30, totalTokenCount: 39 }),
     39,
     '· 34 tokens in · 5 out ·',

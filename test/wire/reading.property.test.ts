@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createListAppendAssignment, editJson } from '../../src/wire/json/edit.ts'
-import { listJsonElements } from '../../src/wire/page.ts'
+import { editJson } from '../../src/wire/json/edit.ts'
 import { scaleRuns } from '../harness/property-runs.ts'
 import { cut, decodeAnswer } from './decoding.ts'
 
@@ -15,19 +14,6 @@ test('a JSON edit sets or adds one value and leaves the rest of the text unchang
     const assignment = { path: [name], appends: false, json: JSON.stringify(set), source: '' }
     const wanted = Object.fromEntries([...Object.entries(value), [name, JSON.parse(JSON.stringify(set))]])
     expect(JSON.parse(editJson(json, [assignment]))).toEqual(JSON.parse(JSON.stringify(wanted)))
-  })
-  fc.assert(property, scaleRuns(1000))
-})
-
-test('a JSON edit that appends to an array adds the new elements after the existing ones', () => {
-  const property = fc.property(fc.array(fc.jsonValue()), spaced, (list, { json }) => {
-    const start = json.slice(0, -1) + (json.length > 2 ? ',' : '')
-    const text = `${start}"the list": ${JSON.stringify(list, null, 1)}}`
-    const added = [1, 2].map((number) => createListAppendAssignment(['the list'], `${number}`))
-    const elements = listJsonElements(editJson(text, added), 'the list')
-    expect(elements.map((element) => JSON.parse(element))).toEqual(
-      JSON.parse(JSON.stringify([...list, 1, 2])),
-    )
   })
   fc.assert(property, scaleRuns(1000))
 })

@@ -105,8 +105,6 @@ describe('chat sends a prompt and prints the answer', () => {
   test.each([
     ['max_tokens', 'cut at the output limit'],
     ['refusal', 'stopped: refusal'],
-    ['pause_turn', 'stopped: pause_turn'],
-    ['SAFETY', 'stopped: SAFETY'],
     ['constructor', 'stopped: constructor'],
   ])(
     'chat prints a warning if the stop reason is %s, and exits with 0, or with 8 with --fail-on-cut',

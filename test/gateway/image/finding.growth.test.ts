@@ -8,29 +8,18 @@ const fill = (pattern: string, size: number) => pattern.repeat(Math.ceil(size / 
 const data = 'A'.repeat(32)
 const image = `data:image/png;base64,${data}`
 const patterns = [
-  'data:image/',
-  'data:image/x;a=',
-  'data:image/x;base64,',
-  ';a=',
-  '[',
-  ']',
-  '](',
-  '![',
-  '[](',
-  '[a](" ',
-  `[a](${image})`,
-  `![](${image} "`,
-  `[](${image}    `,
-  `[${image}`,
-  ' ',
-  '"',
-  '\\',
-  '\n',
-  '\r',
-  '{',
-  ':',
-  'data:',
-  'data:\n',
+  ...'data:image/ data:image/x;a= data:image/x;base64, ;a= [ ] ]( ![ []( " \\ { : data:'.split(' '),
+  ...[
+    '[a](" ',
+    `[a](${image})`,
+    `![](${image} "`,
+    `[](${image}    `,
+    `[${image}`,
+    ' ',
+    '\n',
+    '\r',
+    'data:\n',
+  ],
 ]
 
 /** Texts that consist mostly of one pattern. */

@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
 import {
   type AnswerSummary,
-  isMessageAnswer,
-  isMessageEvent,
   type NonTextContent,
   readMessageAnswer,
   readMessageEvent,
@@ -90,17 +88,6 @@ test.each([
   expect(() => readMessageAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
 })
 
-test.each([
-  [{ content: [] }, true],
-  [{ content: null, type: 'message' }, true],
-  [{ content: [], type: null }, true],
-  [{ content: [], type: 'other' }, false],
-  [{ type: 'message' }, false],
-  [Object.create({ content: [] }), false],
-  [['content'], false],
-  ['content', false],
-])('isMessageAnswer(%j) returns %j', (value, is) => expect(isMessageAnswer(value)).toBe(is))
-
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
 
 test.each<[event: { type: string }, piece: Piece]>([
@@ -157,21 +144,6 @@ test.each([
 ])('%j is not an event of a message stream', (value, problem) => {
   expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
 })
-
-test.each<[unknown, boolean]>([
-  ...['message_start', 'message_', 'content_block_delta', 'ping'].map((type): [unknown, boolean] => [
-    { type },
-    true,
-  ]),
-  ...['message', 'pings', 'xping', 'a_message_start', 'my_content_block_x', ''].map(
-    (type): [unknown, boolean] => [{ type }, false],
-  ),
-  [{}, false],
-  [{ type: 5 }, false],
-  [{ type: ['ping'] }, false],
-  [['ping'], false],
-  [null, false],
-])('isMessageEvent(%j) returns %j', (value, is) => expect(isMessageEvent(value)).toBe(is))
 
 test.each([
   [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), 'a'],

@@ -1,9 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  isNativeAnswer,
-  type NativeAnswerPiece,
-  readNativeAnswer,
-} from '../../../src/wire/gateway/answer-forms.ts'
+import { type NativeAnswerPiece, readNativeAnswer } from '../../../src/wire/gateway/answer-forms.ts'
 
 type Piece = Partial<NativeAnswerPiece>
 
@@ -90,7 +86,6 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
   ['', undefined],
   ['FINISH_REASON_UNSPECIFIED', undefined],
   ['UNSPECIFIED_x', 'UNSPECIFIED_x'],
-  ['_UNSPECIFIED_', '_UNSPECIFIED_'],
   [0, undefined],
   ...['STOP', 'MAX_TOKENS', 'SAFETY', 'RECITATION', 'OTHER', 'BLOCKLIST', 'PROHIBITED_CONTENT', 'SPII'].map(
     (name, index): [number, string] => [index + 1, name],
@@ -176,7 +171,6 @@ test.each<[part: object, has: Piece]>([
   [{ functionCall: null, function_call: '' }, {}],
   [{ content: 'a' }, { otherContent: ['something else'] }],
   [{ text: null, parts: ['a'] }, { otherContent: ['something else'] }],
-  [{ text: '', content: 'a' }, { otherContent: ['something else'] }],
   [{ inlineData: { data: 'x' } }, { otherContent: ['a picture'] }],
   [{ inline_data: { data: 'x' } }, { otherContent: ['a picture'] }],
   [{ inlineData: { mimeType: 'IMAGE/PNG' } }, { otherContent: ['a picture'] }],
@@ -190,11 +184,8 @@ test.each<[part: object, has: Piece]>([
 
 test.each<[candidate: object, verb: 'has' | 'does not have']>([
   [{ content: { text: 'a' } }, 'has'],
-  [{ content: { text: 'a', parts: [] } }, 'has'],
   [{ content: { role: 'model', parts: null } }, 'does not have'],
-  [{ content: null, output: 'a' }, 'does not have'],
   [{ content: { role: 'model' }, output: 'a' }, 'does not have'],
-  [{ safetyRatings: [] }, 'does not have'],
 ])('the native candidate %j %s content in an unknown field', (candidate, verb) =>
   read({ candidates: [candidate] }, { ...open, otherContent: verb === 'has' ? ['something else'] : [] }),
 )
@@ -210,14 +201,3 @@ test.each([
   const message = `the answer has another shape than documented: ${problem}`
   expect(() => readNativeAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
 })
-
-test.each([
-  [{ candidates: null }, true],
-  [{ promptFeedback: {} }, true],
-  [{ usageMetadata: {}, x: 1 }, true],
-  [{ content: [] }, false],
-  [{}, false],
-  [Object.create({ candidates: [] }), false],
-  [['candidates'], false],
-  [null, false],
-])('isNativeAnswer(%j) returns %j', (value, is) => expect(isNativeAnswer(value)).toBe(is))

@@ -71,6 +71,8 @@ test.each<[text: string, sets: string[], edited: string]>([
   ['{}', [], '{}'],
   [' { "a" : 1.0 , "b":2 }\n', ['a=x'], ' { "a" : "x" , "b":2 }\n'],
   ['{"a":1,"a":2}', ['a=3'], '{"a":1,"a":3}'],
+  ['{"__proto__": {"a":1}, "b":[]}', ['__proto__.a=2'], '{"__proto__": {"a":2}, "b":[]}'],
+  ['{"}]\\"":"[{\\\\","x":[ ]}', ['x[]=1'], '{"}]\\"":"[{\\\\","x":[1 ]}'],
   ['{ "a" : 1 \t}', ['b=2', 'c=3'], '{ "a" : 1,"b":2,"c":3 \t}'],
   ['{ }', ['a=1'], '{"a":1 }'],
   ['{"a":{"b":[{}, [0]]}}', ['a.b[1][0]=1', 'a.b[0].c=2'], '{"a":{"b":[{"c":2}, [1]]}}'],
@@ -87,7 +89,7 @@ test.each<[text: string, sets: string[], edited: string]>([
   ['{}', ['["\\""]=1'], '{"\\"":1}'],
   ['{}', ['["5"]=1', 'a["5"]=2'], '{"5":1,"a":{"5":2}}'],
 ])(
-  'in the body %j, the --set flags %j change only the assigned paths and keep the rest byte for byte',
+  'P31: in the body %j, the --set flags %j change only the assigned paths and keep the rest byte for byte',
   (text, sets, edited) => {
     expect(editJson(text, sets.map(parseSetFlag))).toBe(edited)
   },

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest'
 import {
   describeSchemaIssues,
   formatFieldPath,
-  isObject,
   parseJson,
   tryParseJson,
 } from '../../../src/wire/json/parse.ts'
@@ -16,16 +15,6 @@ test('JSON with 1,000 nested levels is parsed, and JSON with 1,001 levels is rej
   expect(tryParseJson(nested(1001))).toBeUndefined()
   expect([tryParseJson('{"a":[1]}'), tryParseJson('{')]).toEqual([{ a: [1] }, undefined])
 })
-
-test.each([
-  [{}, true],
-  [Object.create(null), true],
-  [[], false],
-  [null, false],
-  [undefined, false],
-  ['{}', false],
-  [1, false],
-])('isObject(%j) returns %j', (value, is) => expect(isObject(value)).toBe(is))
 
 test.each([
   [['events', 2, 'content', 0, 'text'], 'events[2].content[0].text'],

@@ -96,11 +96,8 @@ test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean |
   ['refused', 200, true, true],
   ['payment', 299, true, true],
   ['refused', 300, true, false],
-  ['refused', 400, true, false],
   ['refused', 200, undefined, false],
-  ['refused', 200, false, false],
   ['service', 200, true, false],
-  ['response', 200, true, false],
 ])('isPermanentServiceError for kind %s, status %s and isPermanent %s returns %j', (...row) => {
   const [kind, status, isPermanent, is] = row
   expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)

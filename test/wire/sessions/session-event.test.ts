@@ -116,17 +116,14 @@ test.each(['event_start', 'event_delta'])(
   },
 )
 
-const stopTypes = ['session.status_idle', 'session.status_terminated', 'session.deleted']
-const otherTypes = ['session.status_running', 'session.deleted_x', 'x_session.deleted', 'agent.message']
-
-test.each(stopTypes)('the event %s stops a session', (type) => {
-  expect(stopsSession(event({ type }))).toBe(true)
-})
-
-test.each(otherTypes)('the event %s does not stop a session', (type) => {
-  expect(stopsSession(event({ type }))).toBe(false)
-})
-
-test.each([...stopTypes, ...otherTypes])('the event %s is not a piece of a later event', (type) => {
+test.each([
+  ...['session.status_idle', 'session.status_terminated', 'session.deleted'].map(
+    (type) => [type, true] as const,
+  ),
+  ...['session.status_running', 'session.deleted_x', 'x_session.deleted'].map(
+    (type) => [type, false] as const,
+  ),
+])('whether the event %s stops a session is %j', (type, stops) => {
+  expect(stopsSession(event({ type }))).toBe(stops)
   expect(isEventPiece(event({ type }))).toBe(false)
 })
