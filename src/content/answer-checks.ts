@@ -37,14 +37,19 @@ export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): 
     describeCutAnswer(outcome),
   ].filter((warning) => typeof warning === 'string')
 
-/** Returns why an answer is a failure: it has no text, or with `--fail-on-cut` it was cut or stopped. */
+/**
+ * Returns why an answer is a failure: it has no text or an unreadable part, or with `--fail-on-cut` it was cut or
+ * stopped. An answer that `--raw` prints may have any form.
+ */
 export function describeUnusableAnswer(
   outcome: AnswerOutcome,
-  { isBlank, failOnCut = false }: { isBlank: boolean; failOnCut?: boolean },
+  { isBlank, isRaw, failOnCut = false }: { isBlank: boolean; isRaw: boolean; failOnCut?: boolean },
 ): string | undefined {
   const cut = describeCutAnswer(outcome)
   const mayBeCut = outcome.summary.lacksStopReason && 'the answer may be cut, because it has no stop reason'
-  if (!isBlank) return failOnCut ? (cut ?? mayBeCut) : undefined
+  if (!isRaw && !isBlank && outcome.otherContent.has('an unreadable part'))
+    return 'a part of the answer cannot be read'
+  if (isRaw || !isBlank) return failOnCut ? (cut ?? mayBeCut) : undefined
   const others = [...outcome.otherContent].join(' and ')
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }

@@ -78,7 +78,7 @@ export class BatchTextReader implements BatchAnswerReader {
     const { isRaw, files, failOnCut, schema } = this.#rules
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
-    const missing = describeUnusableAnswer(end, { isBlank, failOnCut })
+    const missing = describeUnusableAnswer(end, { isBlank, isRaw, failOnCut })
     // An answer without text may have other content, for which the user paid. So the failure contains the
     // body of the answer.
     if (missing !== undefined)

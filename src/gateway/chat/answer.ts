@@ -149,7 +149,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       response: ReadableResponse,
       { end }: Pick<ContinuedAnswer, 'end'>,
     ): Promise<{ text: string }> {
-      const missing = describeUnusableAnswer(end, { isBlank: !isRaw && text.isBlank, failOnCut })
+      const missing = describeUnusableAnswer(end, { isBlank: text.isBlank, isRaw, failOnCut })
       const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()

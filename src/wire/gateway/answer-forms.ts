@@ -1,5 +1,4 @@
-import { formatFieldPath, isObject } from '../json/parse.ts'
-import { createUnexpectedBodyFailure } from '../problem/problem.ts'
+import { isObject } from '../json/parse.ts'
 import {
   readTokenCount,
   readTokenCounts,
@@ -7,7 +6,6 @@ import {
   type TokenCount,
   type TokenCounts,
 } from '../token-count.ts'
-import * as z from '../zod.ts'
 
 export interface AnswerTokenCounts extends TokenCounts {
   /** Number of reasoning tokens, which `outputTokens` includes. */
@@ -39,6 +37,7 @@ export interface AnswerPiece {
  * MIME type or the type of a block.
  */
 const otherContentNames = [
+  [/^unreadable$/, 'an unreadable part'],
   [/image|^inline/i, 'a picture'],
   [/file|\//i, 'a file'],
   [/thought|think|reason/i, 'thoughts'],
@@ -57,91 +56,65 @@ export type NonTextContent =
 const classifyContent = (name: string): NonTextContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 
-function readAs<T extends z.ZodMiniType>(schema: T, value: unknown): z.infer<T> {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const issue = parsed.error.issues[0]
-  const path = formatFieldPath(issue?.path ?? []) || 'the body'
-  throw createUnexpectedBodyFailure(
-    value,
-    `the answer has another shape than documented: ${path}: ${issue?.message}`,
-  )
-}
+type Fields = Record<string, unknown>
 
-/**
- * Makes a field optional, and drops a value of another type. So a field that parley only displays cannot make
- * the answer invalid.
- */
-const lenient = <T extends z.ZodMiniType>(schema: T) => z.catch(z.optional(schema), undefined)
+const toText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
-const lenientText = lenient(z.string())
-const optionalText = z.nullish(z.string())
+const toFields = (value: unknown): Fields => (isObject(value) ? value : {})
 
-const toBlock = (value: unknown): unknown => (typeof value === 'string' ? { text: value } : value)
+const toList = (value: unknown): unknown[] =>
+  Array.isArray(value) ? value : value === undefined || value === null ? [] : [value]
 
-function toBlocks(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(toBlock)
-  const block = toBlock(value)
-  return typeof block === 'object' && block !== null ? [block] : block
-}
-
-const normalized = <T extends z.ZodMiniType>(normalize: (value: unknown) => unknown, schema: T) =>
-  z.pipe(z.transform(normalize), schema)
-
-const messages = z.buildOnFirstUse(() => {
-  const block = z.looseObject({ type: lenientText, text: optionalText })
-  const content = normalized(toBlocks, z.array(block))
-  const whole = z.looseObject({ id: lenientText, content, model: lenientText, stop_reason: lenientText })
-  const event = z.looseObject({
-    message: z.nullish(z.extend(whole, { content: z.nullish(content) })),
-    content_block: z.nullish(normalized(toBlock, block)),
-    delta: z.nullish(normalized(toBlock, z.extend(block, { stop_reason: lenientText }))),
+/** A text is a block of text. Another value that is not a block is unreadable. */
+const toBlocks = (value: unknown): Fields[] =>
+  toList(value).map((each) => {
+    if (typeof each === 'string') return { text: each }
+    return isObject(each) && typeof (each.text ?? '') === 'string' ? each : { type: 'unreadable' }
   })
-  return { block, whole, event }
-})
-type Block = z.infer<ReturnType<typeof messages>['block']>
 
-export const isMessageAnswer = (value: unknown): boolean =>
+export const isMessageAnswer = (value: unknown): value is Record<string, unknown> =>
   isObject(value) &&
   Object.hasOwn(value, 'content') &&
   (typeof value.type !== 'string' || value.type === 'message')
 
 /** Reads a whole answer in the Messages format (src/wire/README.md: gateway, 2.3). */
-export function readMessageAnswer(value: unknown): AnswerPiece {
-  const message = readAs(messages().whole, value)
-  return createPiece(message.content, message)
-}
+export const readMessageAnswer = (message: Fields): AnswerPiece =>
+  createPiece(toBlocks(message.content), message)
 
-export const isMessageEvent = (value: unknown): value is { type: string } =>
+export const isMessageEvent = (value: unknown): value is Record<string, unknown> & { type: string } =>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
 /** Reads an event of a stream in the Messages format (src/wire/README.md: public clients, 7). */
-export function readMessageEvent(value: unknown): AnswerPiece {
-  const { message, content_block: block, delta, usage } = readAs(messages().event, value)
-  const blocks = [...(message?.content ?? []), ...(block ? [block] : []), ...(delta ? [delta] : [])]
-  const stopReason = delta?.stop_reason ?? message?.stop_reason
-  const used = Object.assign({}, ...[message?.usage, usage].filter(isObject))
-  return createPiece(blocks, { ...message, stop_reason: stopReason, usage: used })
+export function readMessageEvent({
+  message: start,
+  content_block: block,
+  delta,
+  usage,
+}: Fields): AnswerPiece {
+  const message = toFields(start)
+  return createPiece([message.content, block, delta].flatMap(toBlocks), {
+    ...message,
+    stop_reason: toText(toFields(delta).stop_reason) ?? message.stop_reason,
+    usage: { ...toFields(message.usage), ...toFields(usage) },
+  })
 }
 
-interface MessageFacts {
-  id?: string
-  model?: string
-  stop_reason?: string
-  usage?: unknown
-}
-
-function createPiece(blocks: Block[], { id, model, stop_reason, usage }: MessageFacts): AnswerPiece {
-  const others = blocks.filter((block) => !isText(block) && !/^$|signature|citation/i.test(block.type ?? ''))
+function createPiece(blocks: Fields[], { id, model, stop_reason, usage }: Fields): AnswerPiece {
+  const others = blocks.filter((block) => !isText(block)).map(({ type }) => toText(type) ?? '')
   return {
     text: blocks.map((block) => (isText(block) ? block.text : '')).join(''),
-    summary: { id, model, stopReason: stop_reason || undefined, ...readTokenCounts(usage) },
-    otherContent: others.map(({ type = '' }) => classifyContent(type)),
+    summary: {
+      id: toText(id),
+      model: toText(model),
+      stopReason: toText(stop_reason) || undefined,
+      ...readTokenCounts(usage),
+    },
+    otherContent: others.filter((type) => !/^$|signature|citation/i.test(type)).map(classifyContent),
   }
 }
 
-const isText = ({ type = '', text }: Block): boolean =>
-  typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(type)
+const isText = ({ type, text }: Fields): boolean =>
+  typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(toText(type) ?? '')
 
 /**
  * Returns the text of a `text_delta`. Uses no schema, because most events of a stream are text deltas, and
@@ -153,30 +126,6 @@ export function readTextDelta(value: unknown): string | undefined {
   return typeof delta.text === 'string' ? delta.text : undefined
 }
 
-/** A whole body in the native format (src/wire/README.md: gateway, 2.2), or one chunk of a stream. */
-const NativeAnswer = z.buildOnFirstUse(() => {
-  /** Some services send a number instead of the name of a finish or block reason. */
-  const name = lenient(z.union([z.string(), z.number()]))
-  const part = z.looseObject({ text: optionalText, thought: lenient(z.boolean()) })
-  const content = z.looseObject({ parts: z.nullish(normalized(toBlocks, z.array(part))) })
-  const candidate = z.looseObject({
-    index: lenient(z.number()),
-    content: z.nullish(normalized(toContent, content)),
-    finishReason: name,
-    finishMessage: lenientText,
-    continuationToken: lenientText,
-  })
-  return z.looseObject({
-    candidates: z.nullish(z.array(candidate)),
-    promptFeedback: lenient(z.looseObject({ blockReason: name, blockReasonMessage: lenientText })),
-    responseId: lenientText,
-    modelVersion: lenientText,
-  })
-})
-type NativeCandidate = NonNullable<z.infer<ReturnType<typeof NativeAnswer>>['candidates']>[number]
-
-const toContent = (value: unknown): unknown => (typeof value === 'string' ? { parts: value } : value)
-
 export interface NativeAnswerPiece extends AnswerPiece {
   /** True if the candidate that parley prints has ended. `undefined` if the chunk does not have it. */
   isFinished: boolean | undefined
@@ -184,29 +133,31 @@ export interface NativeAnswerPiece extends AnswerPiece {
   counts: AnswerTokenCounts | undefined
 }
 
-export const isNativeAnswer = (value: unknown): boolean =>
+export const isNativeAnswer = (value: unknown): value is Record<string, unknown> =>
   isObject(value) && nativeNames.some((name) => Object.hasOwn(value, name))
 
 const nativeNames = ['candidates', 'promptFeedback', 'usageMetadata']
 
-export function readNativeAnswer(value: unknown): NativeAnswerPiece {
-  const { promptFeedback, usageMetadata, ...answer } = readAs(NativeAnswer(), value)
-  const all = answer.candidates ?? []
-  const first = all.find((candidate) => (candidate.index ?? 0) === 0)
+/** Reads a whole body in the native format (src/wire/README.md: gateway, 2.2), or one chunk of a stream. */
+export function readNativeAnswer({ promptFeedback, usageMetadata, ...answer }: Fields): NativeAnswerPiece {
+  const all = toBlocks(answer.candidates)
+  const first = all.find(({ index }) => typeof index !== 'number' || index === 0)
   const isUnread = first !== undefined && !hasKnownShape(first)
+  const feedback = toFields(promptFeedback)
   // `readReason` replaces a number by the name of a finish reason. The numbers of block reasons have other
   // meanings, so `readReason` gets a block reason as text, which it does not replace.
-  const blockReason = readReason(String(promptFeedback?.blockReason || ''))
+  const { blockReason: given } = feedback
+  const blockReason = readReason(typeof given === 'number' ? String(given || '') : given)
   const others = all.filter((candidate) => candidate !== first)
   const stopReason = readReason(first?.finishReason) ?? blockReason
   return {
     text: first ? getText(first) : '',
     summary: {
-      id: answer.responseId,
-      model: answer.modelVersion,
+      id: toText(answer.responseId),
+      model: toText(answer.modelVersion),
       stopReason,
-      stopMessage: first?.finishMessage || promptFeedback?.blockReasonMessage || undefined,
-      continuationToken: first?.continuationToken || undefined,
+      stopMessage: toText(first?.finishMessage) || toText(feedback.blockReasonMessage) || undefined,
+      continuationToken: toText(first?.continuationToken) || undefined,
     },
     counts: isObject(usageMetadata) ? readCounts(usageMetadata) : undefined,
     isFinished: first || blockReason ? stopReason !== undefined : undefined,
@@ -218,7 +169,8 @@ export function readNativeAnswer(value: unknown): NativeAnswerPiece {
   }
 }
 
-function listOtherContent(part: Record<string, unknown>): NonTextContent[] {
+function listOtherContent(part: Fields): NonTextContent[] {
+  if (part.type === 'unreadable') return ['an unreadable part']
   const names = Object.keys(part).filter((name) => part[name] && !/^(text|thoughtSignature)$/.test(name))
   return names.map((name) => {
     const data = part[name]
@@ -227,15 +179,18 @@ function listOtherContent(part: Record<string, unknown>): NonTextContent[] {
   })
 }
 
-const getParts = (candidate: NativeCandidate) => candidate.content?.parts ?? []
+const getParts = (candidate: Fields): Fields[] => {
+  const { content, type } = candidate
+  return type === 'unreadable' ? [candidate] : toBlocks(isObject(content) ? content.parts : content)
+}
 
-const getText = (candidate: NativeCandidate): string =>
+const getText = (candidate: Fields): string =>
   getParts(candidate)
-    .map((part) => (part.thought ? '' : (part.text ?? '')))
+    .map(({ thought, text }) => (thought === true ? '' : (toText(text) ?? '')))
     .join('')
 
-const hasKnownShape = ({ content }: NativeCandidate): boolean =>
-  Object.keys(content ?? {}).every((name) => name === 'role' || name === 'parts')
+const hasKnownShape = ({ content, text }: Fields): boolean =>
+  text === undefined && Object.keys(toFields(content)).every((name) => name === 'role' || name === 'parts')
 
 /** Names of the finish reasons 1 to 9. Some services send the number instead of the name. */
 const finishReasons =
@@ -243,8 +198,9 @@ const finishReasons =
     ' ',
   )
 
-function readReason(reason: string | number = ''): string | undefined {
-  const name = typeof reason === 'number' ? (finishReasons[reason - 1] ?? String(reason || '')) : reason
+function readReason(reason: unknown): string | undefined {
+  const name =
+    typeof reason === 'number' ? (finishReasons[reason - 1] ?? String(reason || '')) : (toText(reason) ?? '')
   return /^$|_UNSPECIFIED$/.test(name) ? undefined : name
 }
 

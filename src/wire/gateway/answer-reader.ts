@@ -2,6 +2,7 @@ import { isObject } from '../json/parse.ts'
 import {
   createErrorBodyFailure,
   createResponseError,
+  createUnexpectedBodyFailure,
   isErrorEnvelope,
   readErrorBody,
 } from '../problem/problem.ts'
@@ -60,8 +61,11 @@ export class AnswerReader {
 
   addBody(value: unknown): string {
     const answer = unwrap(value, createErrorBodyFailure)
-    this.#hasEnded = !this.#isStreamed || !isNativeAnswer(answer)
-    const text = isNativeAnswer(answer) ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
+    const isNative = isNativeAnswer(answer)
+    this.#hasEnded = !this.#isStreamed || !isNative
+    if (!isNative && !(isObject(answer) && Object.hasOwn(answer, 'content')))
+      throw createUnexpectedBodyFailure(answer, 'the answer has another form than documented')
+    const text = isNative ? this.#addNative(answer) : this.#addPiece(readMessageAnswer(answer))
     if (this.summary.stopReason === undefined) this.summary.lacksStopReason = true
     return text
   }
@@ -95,7 +99,7 @@ export class AnswerReader {
     this.#hasEnded = true
   }
 
-  #addNative(value: unknown): string {
+  #addNative(value: Record<string, unknown>): string {
     const piece = readNativeAnswer(value)
     if (this.#beginsSecondAnswer(piece)) this.otherContent.add('content after its end')
     if (piece.isFinished) this.#finishReasonCount++

@@ -129,6 +129,13 @@ test.each([
   }
 })
 
+test('chat prints the text of an answer with an unreadable part and exits with 8, except with --raw', async () => {
+  const body = native({ text: 'paid' }, 5 as unknown as object)
+  const err = 'parley: a part of the answer cannot be read\n'
+  expect(await chat(['-q'], body)).toMatchObject({ code: 8, out: 'paid\n', err })
+  expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, err: '' })
+})
+
 test('chat does not save an error response, a web page or an empty body', async () => {
   for (const body of ['{"error":{"message":"no"}}', '<html><title>Sign in</title>', '', ' \n']) {
     expect((await chat([], body)).saved).toEqual([])

@@ -190,13 +190,6 @@ const others: [type: string, body: string, reading: Reading][] = [
   [json, '"words"', { progress: 'open' }],
 ]
 
-test('the first event that cannot be read decides the failure of a stream, and --raw accepts JSON of any form', () => {
-  const body = [Buffer.from(data(chunk('a'), '{"candidates":5}', 'words', chunk('b')))]
-  const shape = 'the answer has another shape than documented: candidates: must be a list'
-  expect(decodeAnswer(sse, body, false)).toMatchObject({ text: 'ab', failure: shape })
-  expect(decodeAnswer(sse, body)).toMatchObject({ text: 'ab', failure: 'an event of the stream is not JSON' })
-})
-
 describe.each([
   ['events', events],
   ['an array', arrays],

@@ -30,7 +30,7 @@ interface Piece {
 }
 const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({ text, summary, otherContent })
 
-test.each<[fields: object, piece: Piece]>([
+test.each<[fields: Record<string, unknown>, piece: Piece]>([
   [
     {
       id: 'i',
@@ -45,6 +45,8 @@ test.each<[fields: object, piece: Piece]>([
   [{ id: 1, content: [], model: ['m'], stop_reason: {}, usage: 'x' }, {}],
   [{ id: null, content: [], model: null, stop_reason: null, usage: oddUsage }, { summary: oddCounts }],
   [{ content: 'a' }, { text: 'a' }],
+  [{ content: ['a', 5] }, { text: 'a', otherContent: ['an unreadable part'] }],
+  [{ content: { text: 5 } }, { otherContent: ['an unreadable part'] }],
   [{ content: { type: 'text', text: 'a' } }, { text: 'a' }],
   [{ content: ['a', { text: 'b' }, { text: null }, {}, { type: 5, text: 'c' }] }, { text: 'abc' }],
   ...Object.entries<NonTextContent[]>({
@@ -57,7 +59,7 @@ test.each<[fields: object, piece: Piece]>([
     input_json: ['a function call'],
     signature: [],
     citations: [],
-  }).map(([type, otherContent]): [object, Piece] => [
+  }).map(([type, otherContent]): [Record<string, unknown>, Piece] => [
     { content: [{ type, text: 'a', content: 'b' }, 'c'] },
     { text: 'c', otherContent },
   ]),
@@ -76,21 +78,9 @@ test.each<[fields: object, piece: Piece]>([
   expect(readMessageAnswer(fields)).toEqual(whole(piece)),
 )
 
-test.each([
-  [{}, 'content: is missing'],
-  [{ content: null }, 'content: must be a list'],
-  [{ content: 5 }, 'content: must be a list'],
-  [{ content: ['a', 5] }, 'content[1]: must be an object'],
-  [{ content: [{ text: 5 }] }, 'content[0].text: must be text'],
-  [5, 'the body: must be an object'],
-])('%j is not an answer in the message form', (value, problem) => {
-  const message = `the answer has another shape than documented: ${problem}`
-  expect(() => readMessageAnswer(value)).toThrow(expect.objectContaining({ kind: 'response', message }))
-})
-
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
 
-test.each<[event: { type: string }, piece: Piece]>([
+test.each<[event: Record<string, unknown>, piece: Piece]>([
   [
     event('message_start', { message: { id: 'i', model: 'm', content: ['a'], stop_reason: 's', usage } }),
     { text: 'a', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
@@ -135,15 +125,6 @@ test.each<[event: { type: string }, piece: Piece]>([
 ])('E33: text, metadata and other content are read from the message event %j', (value, piece) =>
   expect(readMessageEvent(value)).toEqual(whole(piece)),
 )
-
-test.each([
-  [event('message_start', { message: 5 }), 'message: must be an object'],
-  [event('message_start', { message: { content: [5] } }), 'message.content[0]: must be an object'],
-  [event('content_block_start', { content_block: 5 }), 'content_block: must be an object'],
-  [event('content_block_delta', { delta: { text: 5 } }), 'delta.text: must be text'],
-])('%j is not an event of a message stream', (value, problem) => {
-  expect(() => readMessageEvent(value)).toThrow(`the answer has another shape than documented: ${problem}`)
-})
 
 test.each([
   [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), 'a'],
