@@ -3,9 +3,8 @@ import { readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
-import { toOneLine } from '../io/escape.ts'
 import { addCountsToSums } from '../report-data.ts'
-import { type AnswerSummary, needsContinuation } from '../wire/gateway/answer-forms.ts'
+import { needsContinuation } from '../wire/gateway/answer-forms.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
@@ -93,7 +92,10 @@ export class ContinuedAnswer {
     this.#parts++
     this.isWhole = !isEmpty && !needsContinuation(summary)
     if (this.isWhole) return
-    if (isEmpty) throw incomplete(`the continuation has neither text nor a new token${describeEnd(summary)}`)
+    if (isEmpty) {
+      const end = describeCutAnswer({ summary }) ?? 'it ends here'
+      throw incomplete(`the continuation has neither text nor a new token; ${end}`)
+    }
     // A repeated token would request an earlier part of the answer again.
     if (!isNew) throw incomplete('the service sent CONTINUATION without a new token for the next part')
     if (this.#parts === maxRequests)
@@ -148,13 +150,5 @@ export const createDeadlineCheck =
     if (!deadline.hasPassed) return
     throw createResponseError('the deadline passed').with({ deadline: true, retry: 'later' })
   }
-
-function describeEnd(summary: AnswerSummary): string {
-  if (needsContinuation(summary)) return ''
-  const { stopReason } = summary
-  const reason =
-    stopReason === undefined ? 'it has no finish reason' : `it ended with ${toOneLine(stopReason, 100)}`
-  return `; ${describeCutAnswer({ summary }) ?? reason}`
-}
 
 const incomplete = (why: string) => createResponseError(`the answer is not complete: ${why}`)

@@ -225,7 +225,6 @@ describe('the gate decides the next step of a batch', () => {
     ],
     ['waits for the end of a pause', { gate: pausedTo5000, now: 4999 }, wait(5000)],
     ['starts a line when a pause ends', { gate: pausedTo5000, now: 5000 }, start],
-    ['starts a line if a pause ended long ago', { gate: pausedTo5000, now: 9000 }, start],
     [
       'waits for a running request if all slots are in use during a pause',
       { gate: inFlight(1, pausedTo5000), now: 4000 },

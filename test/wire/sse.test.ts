@@ -129,21 +129,7 @@ test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)
 )
 
 test.each([
-  ...[
-    '',
-    ' \n',
-    'null',
-    'true',
-    'FALSE',
-    '0',
-    '-1.5',
-    '12',
-    '"ping"',
-    'ping',
-    'Pong',
-    'heartbeat',
-    '"heartbeat"',
-  ],
+  ...['', ' \n', ...'null true FALSE 0 -1.5 12 "ping" ping Pong heartbeat "heartbeat"'.split(' ')],
   ...['keepalive', 'keep-alive', 'keep_alive', 'keep alive', ' ping ', '1'.repeat(99)],
 ])('the event data %j is a keep-alive', (data) => {
   expect(isKeepAliveEvent(data, '')).toBe(true)

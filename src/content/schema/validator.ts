@@ -85,22 +85,11 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/**
- * A mismatch of these keywords only repeats a mismatch of another keyword. parley lists it only if there is
- * no other mismatch.
- */
-const summaryKeywords = new Set(['if', 'propertyNames'])
+/** Bounds the time for an answer with millions of mismatches, many of which may be equal. */
+const maxDescribed = 1000
 
-function describeAll(errors: readonly ErrorObject[] | null | undefined): string[] {
-  const all = errors ?? []
-  const own = all.filter(({ keyword }) => !summaryKeywords.has(keyword))
-  const problems = new Set<string>()
-  for (const error of own.length > 0 ? own : all) {
-    if (problems.size === maxProblems) break
-    problems.add(describe(error))
-  }
-  return [...problems]
-}
+const describeAll = (errors: readonly ErrorObject[] | null | undefined): string[] =>
+  [...new Set((errors ?? []).slice(0, maxDescribed).map(describe))].slice(0, maxProblems)
 
 function describe({ instancePath, keyword, message, params, data }: ErrorObject): string {
   const place = formatJsonPath(instancePath)

@@ -1,6 +1,5 @@
 import { buildRequestBody } from '../../content/body.ts'
 import { readPromptInputs } from '../../content/prompt.ts'
-import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import { addAnswerSummaryToReport } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
@@ -141,17 +140,11 @@ async function saveAnswer(
 ): Promise<void> {
   for (const uri of links)
     context.messages.note(`the answer links to an image, which is not downloaded: ${uri}`)
-  if (images.length === 0 && output === '-') {
-    // A message would shorten long links and redact text that looks like a secret. So the unchanged links are
-    // saved in a file.
-    const text = Buffer.from(links.map((uri) => `${uri}\n`).join(''))
-    throw saveAnswerAfterFailure(
-      context,
-      createResponseError('the answer has only links to images, which -o - does not write'),
-      text,
-      'txt',
-    )
-  }
+  // A message would shorten long links and redact text that looks like a secret, so the links are the answer.
+  if (images.length === 0 && output === '-')
+    throw createResponseError('the answer has only links to images, which -o - does not write').with({
+      answer: links.join('\n'),
+    })
   await saveFoundImages()
   // The images are saved before links are printed, because writing to stdout may fail.
   if (output !== '-') for (const uri of links) await printStdoutLine(context, uri)

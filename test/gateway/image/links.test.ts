@@ -15,7 +15,7 @@ test('I14: image prints links to images without requesting them, and saves no fi
 test('image -o - exits with 8 if the answer has only a link, and otherwise writes the image', async () => {
   const alone = await image(['x', '-o', '-'], { exchange: answering(linked) })
   expect(alone).toMatchObject({ code: 8, out: '', err: expect.stringContaining(uri) })
-  expect(alone.saved).toHaveLength(1)
+  expect(alone.err).toContain(`  the answer:\n  | ${uri}\n`)
   const both = await image(['x', '-o', '-'], parts({ fileData: { fileUri: uri } }, inline(png())))
   expect(Buffer.from(both.outBytes)).toEqual(png())
 })

@@ -41,20 +41,8 @@ test.each([
 })
 
 test.each([
-  'QQ',
-  'QQ==',
-  'QUI=',
-  'QUJD',
-  '\n/+8=\r\n',
-  '_-8',
-  'Q',
-  'QQ=',
-  'QQ=A',
-  '!',
-  '_/',
-  'QU!D',
-  'QU\xffD',
-  'QUJD\nA!QQ',
+  ...'QQ QQ== QUI= QUJD _-8 Q QQ= QQ=A ! _/ QU!D'.split(' '),
+  ...['\n/+8=\r\n', 'QU\xffD', 'QUJD\nA!QQ'],
 ])('a text that ends in %j is decoded if it is base64; otherwise it stays unchanged', (end) => {
   for (const start of ['', 'QU\nJD\r\n', long, `QU\nJD${long}`, long + long, `${long + long}QUJD`]) {
     const { decoded, left, around } = decode(start + end)
