@@ -114,7 +114,7 @@ async function requestLines(
     // requests are not in the input.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     reporter.printSummary(outcome.stop)
-    const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options, tally)
+    const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)
   })
 }
@@ -153,16 +153,12 @@ function addResumeAdvice(
   stop: CliError | undefined,
   part: SavedData | undefined,
   { results }: BatchOptions,
-  { ok, failed, savedElsewhere }: BatchTally,
 ): CliError | undefined {
   if (part?.name === undefined) return stop
-  const areAllSaved = ok + failed === savedElsewhere
   const resumeText =
-    results !== undefined
-      ? `append the saved results to ${results}, then run the same command with --resume`
-      : areAllSaved
-        ? `the same command with --results ${part.name} --resume`
-        : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
+    results === undefined
+      ? 'write the printed results, then the saved results, to a FILE, and run the same command with --results FILE --resume'
+      : `append the saved results to ${results}, then run the same command with --resume`
   return stop?.with({ consequence: `to resume: ${resumeText}` })
 }
 

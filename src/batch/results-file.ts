@@ -36,19 +36,11 @@ export async function openResultsFile(
 ) {
   const path = toAbsolutePath(host, name)
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
-  const open = () => new AppendedFile(path, name, refusal)
-  let file = open()
+  const file = new AppendedFile(path, name, refusal)
   let held: FileLock | undefined
   try {
     const lock = await acquireLock(path, { name, deadline, messages })
     held = lock
-    // Another run that ends without a result removes the file that it created. If this happened while the
-    // present run waited for the lock, the present run creates the file again.
-    if (isResumed && file.findChange() !== undefined) {
-      const former = file
-      file = open()
-      former.close()
-    }
     if (isResumed) {
       const earlier = await readEarlierResults(file.read(), earlierRuns)
       const { count, otherLines, firstOtherLine, incompleteResultOffset } = earlier

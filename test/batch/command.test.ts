@@ -479,9 +479,7 @@ describe('the end of a batch', () => {
     expect(code).toBe(11)
     const path = savedIn(err)
     const advice =
-      taken === 0
-        ? `the same command with --results ${path} --resume`
-        : 'write the saved results, then the printed results, to a FILE, and run the same command with --results FILE --resume'
+      'write the printed results, then the saved results, to a FILE, and run the same command with --results FILE --resume'
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
     const saved = parseResults(readFileSync(path, 'utf8'))
     expect(saved.length).toBe(requests.length - taken)
