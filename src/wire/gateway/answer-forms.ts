@@ -116,10 +116,7 @@ function createPiece(blocks: Fields[], { id, model, stop_reason, usage }: Fields
 const isText = ({ type, text }: Fields): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(toText(type) ?? '')
 
-/**
- * Returns the text of a `text_delta`. Uses no schema, because most events of a stream are text deltas, and
- * a schema is slow.
- */
+/** Returns the text of a `text_delta`. Faster than `readMessageEvent`, because most events are text deltas. */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined
