@@ -108,11 +108,10 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   const who = `the proxy ${proxy.url.host}, from ${proxy.variable},`
   // Some proxies answer 401 instead of 407 to a wrong password.
   if (status === 407 || status === 401) {
-    const why = proxy.authorization
-      ? 'refused the user name and password'
-      : 'requires a user name and password'
     const way = `give them in ${proxy.variable}, percent-encoded, before the host: USER:PASSWORD@${proxy.url.host}`
-    throw new CliError('credentials', `${who} ${why}: ${status}`, { consequence: `nothing was sent\n${way}` })
+    throw new CliError('credentials', `${who} requires a valid user name and password: ${status}`, {
+      consequence: `nothing was sent\n${way}`,
+    })
   }
   if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)
   const isTransient = ['service', 'rate-limited'].includes(findFailureKindOfStatus(status, true))
