@@ -79,8 +79,8 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
   }),
   ...(
     [
-      [sendArgv, { sent: 'unknown', safeToRetry: false, retry: 'look-first' }],
-      [['chat', 'hi'], { sent: 'unknown', safeToRetry: false, retry: 'later' }],
+      [sendArgv, { sent: 'unknown', safeToRetry: false, retry: 'look-first', attempts: 1 }],
+      [['chat', 'hi'], { sent: 'unknown', safeToRetry: false, retry: 'later', attempts: 1 }],
     ] as const
   ).map(([argv, fields]) =>
     row(
