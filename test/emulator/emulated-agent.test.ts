@@ -48,27 +48,23 @@ test('the emulated agent uses a tool if the task has the words "use a tool"', as
   ])
 })
 
-const confirm = async (...argv: string[]) =>
-  parley('events', 'confirm', ((await usesOf()).at(-1) as Event).id, '--follow', ...argv)
-
-test('the emulated agent continues after a denial and quotes its reason', async () => {
-  await send('use bash {"command":"rm -rf /"}')
-  const ended = await confirm('--deny', '--message', 'no deleting')
-  expect(ended.code).toBe(0)
-  expect(ended.out).toContain('does without bash, which was denied: “no deleting”.\n')
-  expect(ended.out).toContain('is done.\n')
-  expect(await typesOf()).not.toContain('agent.tool_result')
-})
-
 test.each([
-  ['custom-tool-result', 'use custom deploy {}', 'read the result of deploy: “v1.2 is out”'],
-  ['tool-error', 'use bash {}', 'does without bash, which failed: “v1.2 is out”'],
-])('the emulated agent quotes the reply of --%s', async (flag, task, expectedText) => {
+  [
+    'use bash {}',
+    ['confirm', 'ID', '--deny', '--message', 'v1.2'],
+    'does without bash, which was denied: “v1.2”',
+  ],
+  ['use custom deploy {}', ['send', '--custom-tool-result', 'ID=v1.2'], 'read the result of deploy: “v1.2”'],
+  ['use bash {}', ['send', '--tool-error', 'ID=v1.2'], 'does without bash, which failed: “v1.2”'],
+])('the emulated agent quotes the reply to "%s": events %j', async (task, words, expectedText) => {
   await send(task)
   const [use] = await usesOf()
-  const ended = await parley('events', 'send', '--follow', `--${flag}`, `${use?.id}=v1.2 is out`)
+  const argv = words.map((word) => word.replace('ID', `${use?.id}`))
+  const ended = await parley('events', ...argv, '--follow')
   expect(ended.code).toBe(0)
   expect(ended.out).toContain(`The emulated agent ${expectedText}.\n`)
+  expect(ended.out).toContain('is done.\n')
+  expect(await typesOf()).not.toContain('agent.tool_result')
 })
 
 test('the emulator refuses a confirmation of a custom tool use and adds no event to the session', async () => {

@@ -151,23 +151,10 @@ const parsed = parse(manifest) as {
   }
 }
 
-/** Returns the manifest with one of its values replaced. */
-const replaceValue = (from: string, to: string) => parse(manifest.replace(from, to))
-
 test('the manifest of parley help kubernetes matches the published schema of Kubernetes jobs', () => {
   const check = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
   check(parsed)
   expect(check.errors ?? []).toEqual([])
-  for (const [from, to] of [
-    ['completionMode: Indexed', 'completionMode: indexed'],
-    ['completions: 10', 'completion: 10'],
-    ['restartPolicy: Never', 'restartPolicy: OnFailure'],
-    ['values: [1, 2, 3, 4, 5, 11]', 'values: [0]'],
-    ['key: token', 'keys: token'],
-  ] as const) {
-    expect(manifest).toContain(from)
-    expect(check(replaceValue(from, to)), to).toBe(false)
-  }
 })
 
 /** Expands `$(NAME)` like the kubelet: an unknown variable stays as it is. */

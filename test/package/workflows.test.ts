@@ -56,17 +56,6 @@ test('a release starts by hand, and is published with provenance after a person 
   expect(steps.at(-1)?.run).toMatch(/^npm publish .* --provenance$/)
 })
 
-test("the action's inputs and outputs have only fields that GitHub supports", () => {
-  const { inputs, outputs } = parse(readText(root, '.github/actions/ask/action.yml')) as Record<
-    'inputs' | 'outputs',
-    Record<string, object>
-  >
-  for (const [name, input] of Object.entries(inputs))
-    expect(['description', 'required', 'default'], name).toEqual(expect.arrayContaining(Object.keys(input)))
-  for (const [name, output] of Object.entries(outputs))
-    expect(Object.keys(output), name).toEqual(['description', 'value'])
-})
-
 test('the tests run on the oldest Node that the package supports', () => {
   const { node = [], include = [] } = ci?.jobs.test?.strategy?.matrix ?? {}
   const oldest = manifest.engines.node.replace('>=', '')

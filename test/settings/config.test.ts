@@ -238,13 +238,6 @@ test.each([
   expect(readFileSync(path, 'utf8')).toBe(before)
 })
 
-test('config path prints the path of the file to which --profile NAME config set writes', async () => {
-  const { env, path, file } = world()
-  expect((await run(['config', 'path'], { env })).out).toBe(`${path}\n`)
-  await run(['--profile', 'x', 'config', 'set', 'timeout', '1'], { env })
-  expect(file().profiles).toEqual({ x: { timeout: 1 } })
-})
-
 const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://other.test' } }
 
 test('config list --effective shows the last characters of the token, and the source of each value', async () => {
