@@ -5,11 +5,6 @@ export interface AnswerOutcome {
   summary: AnswerSummary
   /** Kinds of content that are not text, such as `a function call`. */
   otherContent: ReadonlySet<string>
-  /**
-   * True if the service left the stream open but stayed silent, so that parley assumed that the answer is
-   * complete.
-   */
-  isEndAssumed: boolean
 }
 
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
@@ -54,10 +49,8 @@ export function describeUnusableAnswer(
   return `${cut === undefined ? '' : `${cut}; `}the answer has no text${others && `, only ${others}`}`
 }
 
-export function describeCutAnswer({
-  summary: { stopReason, stopMessage },
-  isEndAssumed,
-}: Pick<AnswerOutcome, 'summary'> & Partial<AnswerOutcome>): string | undefined {
+export function describeCutAnswer({ summary }: Pick<AnswerOutcome, 'summary'>): string | undefined {
+  const { stopReason, stopMessage, isEndAssumed } = summary
   const reasons: string[] = []
   if (isCutReason(stopReason))
     reasons.push(describeStop(stopReason) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''))

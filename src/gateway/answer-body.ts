@@ -10,21 +10,20 @@ const maxRestMs = 1000
 /**
  * Reads a body up to the end of the answer, which `decoder` detects, and then for up to `maxRestMs`. Ignores
  * failures after this end. If the service sends no end, parley assumes the end after a silence of
- * `maxSilenceMs`, and returns true. `onChunk` passes a chunk to the decoder.
+ * `maxSilenceMs`. `onChunk` passes a chunk to the decoder.
  */
 export async function readAnswerBody(
   response: HttpResponse,
-  decoder: Pick<AnswerDecoder, 'progress' | 'contentCount'>,
+  decoder: Pick<AnswerDecoder, 'progress' | 'contentCount' | 'summary'>,
   { onChunk, timers }: { onChunk(chunk: Uint8Array): void | Promise<void>; timers: Timers },
-): Promise<boolean> {
+): Promise<void> {
   let isFinished = false
   let isConsuming = false
-  let isEndAssumed = false
   /** Milliseconds since the last content of the answer. Comments of the stream are not content. */
   let silenceMs = 0
   let stopTimer = () => {}
   function assumeEnd(): void {
-    isEndAssumed = true
+    decoder.summary.isEndAssumed = true
     response.close()
   }
   let waitingSince = timers.now()
@@ -46,7 +45,7 @@ export async function readAnswerBody(
         if (silenceMs >= maxSilenceMs) assumeEnd()
         else if (isSettled) stopTimer = schedule(timers, maxSilenceMs - silenceMs, assumeEnd)
       }
-      if (isEndAssumed) break
+      if (decoder.summary.isEndAssumed) break
       waitingSince = timers.now()
     }
   } catch (error) {
@@ -54,5 +53,4 @@ export async function readAnswerBody(
   } finally {
     stopTimer()
   }
-  return isEndAssumed
 }

@@ -60,14 +60,14 @@ export class BatchTextReader implements BatchAnswerReader {
     this.#decoder = decoder
     const { summary, otherContent } = decoder
     try {
-      const isEndAssumed = await readAnswerBody(response, decoder, { onChunk: decoder.push, timers })
+      await readAnswerBody(response, decoder, { onChunk: decoder.push, timers })
       decoder.end()
       // Throws for a stream of several events, because the result contains the response as one JSON value.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordAnswerUsage(this.#line, summary)
       this.#parts.push(pieces.join(''))
       this.#incompletePart = []
-      return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed }
+      return { summary, hasContent: decoder.hasContent(), otherContent }
     } catch (error) {
       if (readTokenUsage(summary)) recordAnswerUsage(this.#line, summary)
       throw toFailure(error)

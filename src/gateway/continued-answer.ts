@@ -34,7 +34,7 @@ const maxRequests = 64
  */
 export class ContinuedAnswer {
   /** Outcome of the last part. Its token counts, `otherContent` and flags cover all parts. */
-  end: AnswerOutcome = { summary: {}, otherContent: new Set(), isEndAssumed: false }
+  end: AnswerOutcome = { summary: {}, otherContent: new Set() }
   isWhole = false
   #body: Uint8Array
   readonly #sentTokens = new Set<string>()
@@ -87,7 +87,6 @@ export class ContinuedAnswer {
       // A spread would make V8 keep a hidden class for each answer, which takes memory in a long batch.
       summary: Object.assign({}, summary, usage),
       otherContent: new Set([...earlier.otherContent, ...part.otherContent]),
-      isEndAssumed: earlier.isEndAssumed || part.isEndAssumed,
     }
     this.#parts++
     this.isWhole = !isEmpty && !needsContinuation(summary)

@@ -86,12 +86,12 @@ export async function createLineCaller(
         caller.call(endpoint, { params: { family, model }, body: part, onAttempt }, read)
       try {
         const content = await answer.receive(send, reader, { requireNext, isRepeated: true })
-        const { summary, isEndAssumed } = answer.end
+        const { summary } = answer.end
         const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
         return {
           content,
           model: summary.model,
-          stopReason: summary.lacksStopReason || isEndAssumed ? null : summary.stopReason,
+          stopReason: summary.lacksStopReason || summary.isEndAssumed ? null : summary.stopReason,
           warning: warnings.join('; ') || undefined,
         }
       } catch (error) {

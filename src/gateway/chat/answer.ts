@@ -117,13 +117,13 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        const isEndAssumed = await readAnswerBody(response, decoder, { onChunk, timers })
+        await readAnswerBody(response, decoder, { onChunk, timers })
         hasBodyEnded = true
         decoder.end()
         if (hasOutput || file) await print()
         if (writer.failure) throw writer.failure
         addAnswerSummaryToReport(context.reportData, summary)
-        return { summary, hasContent: decoder.hasContent(), otherContent, isEndAssumed }
+        return { summary, hasContent: decoder.hasContent(), otherContent }
       } catch (error) {
         if (readTokenUsage(summary)) addAnswerSummaryToReport(context.reportData, summary)
         // If the text was decoded only at the end of the body, parley saves the text after a failure and

@@ -61,36 +61,28 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       const opened = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
       decoder = opened
       failure = undefined
-      const onFailure = (error: unknown) => {
-        failure ??= toFailure(error)
-        return false
-      }
       const { timers } = context.host
-      const isEndAssumed = await readAnswerBody(response, opened, { onChunk: opened.push, timers }).catch(
-        onFailure,
-      )
+      try {
+        await readAnswerBody(response, opened, { onChunk: opened.push, timers })
+      } catch (error) {
+        failure = toFailure(error)
+      }
       try {
         opened.end()
       } catch (error) {
-        onFailure(error)
+        failure ??= toFailure(error)
       }
       decoder = undefined
       bytes = opened.unread()
       summary = opened.summary
       const { otherContent } = opened
-      if (failure)
-        return {
-          summary: { ...summary, stopReason: undefined },
-          hasContent: true,
-          otherContent,
-          isEndAssumed,
-        }
+      if (failure) return { summary: { ...summary, stopReason: undefined }, hasContent: true, otherContent }
       if (needsContinuation(summary)) {
         reading.onSummary(summary)
         await saveFoundImages()
       }
       const hasContent = opened.contentCount() > 0 || images.length + links.length > before
-      return { summary, hasContent, otherContent, isEndAssumed }
+      return { summary, hasContent, otherContent }
     },
 
     /**

@@ -20,6 +20,8 @@ export interface AnswerSummary extends AnswerTokenCounts {
   stopReason?: string
   /** True if the body was one JSON value without a stop reason. The answer may then have been cut. */
   lacksStopReason?: true
+  /** True if the service left the stream open but stayed silent, so parley assumed that the answer is complete. */
+  isEndAssumed?: true
   stopMessage?: string
   continuationToken?: string
 }
