@@ -53,20 +53,8 @@ test.each([
   expect((await ask(method, path, method === 'POST' ? prompt : undefined)).status).toBe(code)
 })
 
-const many = (text: string) => Array(130_000).fill(text).join(',')
-test.each([
-  ['130,000 invalid events', events, `{"events":[${many('{"type":"user.mesage"}')}]}`],
-  ['130,000 wrong turns', chat, `{"contents":[${many('5')}]}`],
-  [
-    '20,000 levels',
-    events,
-    `{"events":[{"type":"user.interrupt","a":${'['.repeat(2e4)}${']'.repeat(2e4)}}]}`,
-  ],
-  ['an event named __proto__', events, '{"events":[{"type":"__proto__"}]}'],
-])('W30: the emulator refuses %s with a short message', async (_, path, body) => {
-  const { status, value } = await ask('POST', path, body)
-  expect(status).toBe(400)
-  expect(JSON.stringify(value).length).toBeLessThan(10_000)
+test('the emulator refuses an event named __proto__', async () => {
+  expect((await ask('POST', events, '{"events":[{"type":"__proto__"}]}')).status).toBe(400)
 })
 
 test.each([['query'], ['body']])(

@@ -76,21 +76,13 @@ test('a replay lists the recorded events only up to the next event that a client
 
 test.each([
   ['', 'no events: s.ndjson is empty'],
-  [
-    '# a note',
-    "s.ndjson: not valid JSON: line 1, column 1: value expected; 'parley events list --raw' prints",
-  ],
-  ['{"type":"user.message"}\n{"type":', 's.ndjson: line 2: not valid JSON'],
+  ['# a note', "not valid JSON: line 1, column 1: value expected; 'parley events list --raw' prints"],
   ['{"type":"user.message"}\n5', 's.ndjson: line 2: is not an event'],
 ])('serve --session exits with 2 for the invalid recording %j', async (text, expectedText) => {
   const cwd = temporaryFolder({ 's.ndjson': text })
   expect(await run(['serve', '--session', 's.ndjson', '--port', '65536'], { cwd })).toMatchObject(
     rejected(2, expectedText),
   )
-})
-
-test('serve --session exits with 11 for a missing file', async () => {
-  expect((await run(['serve', '--session', 'none.ndjson'])).code).toBe(11)
 })
 
 test('a replay with threads and workflow runs ends like the recorded session', async () => {

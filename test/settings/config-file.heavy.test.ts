@@ -127,15 +127,6 @@ test.each([
   expect((await run(['config', 'get', 'accessToken', '--reveal'], world)).out).toBe(`${kept}\n`)
 })
 
-test.each(['', ' \n', 'two words', '\0'])(
-  'C19: config set exits with 2 for a secret that cannot be a header value: %j',
-  async (given) => {
-    const { text, world } = createProfileHome({})
-    expect((await run(['config', 'set', 'accessToken'], { ...world, stdin: given })).code).toBe(2)
-    expect(text()).toBe('{}')
-  },
-)
-
 test.each([
   ['unset', undefined],
   ['missing', '/nonexistent'],
