@@ -69,7 +69,7 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         if (start.length > maxFieldNameLength || !/^(?:\xef\xbb?|[a-z]*)$/.test(start)) open()
       } else decoder.push(bytes)
     },
-    /** Throws a `CliError` if the answer is incomplete or partly unreadable. */
+    /** Throws a `CliError` if the answer is incomplete or partly unreadable, or if another answer follows. */
     end(): void {
       try {
         ;(decoder ?? open()).end()
@@ -77,6 +77,8 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
         throw reading.failure ?? failure
       }
       if (reading.failure) throw reading.failure
+      if (reader.hasSecondAnswer)
+        throw createResponseError('the service sent a second answer after the first')
     },
   }
 }

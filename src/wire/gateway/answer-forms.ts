@@ -126,8 +126,11 @@ export function readTextDelta(value: unknown): string | undefined {
 }
 
 export interface NativeAnswerPiece extends AnswerPiece {
-  /** True if the candidate that parley prints has ended. `undefined` if the chunk does not have it. */
-  isFinished: boolean | undefined
+  /**
+   * `first`: the candidate that parley prints has not ended. `others`: another candidate has not ended. A
+   * field is absent if the chunk has no such candidate.
+   */
+  isUnfinished: { first?: boolean; others?: boolean }
   /** Token counts of the whole answer up to this chunk, not of this chunk alone. */
   counts: AnswerTokenCounts | undefined
 }
@@ -148,18 +151,21 @@ export function readNativeAnswer({ promptFeedback, usageMetadata, ...answer }: F
   const { blockReason: given } = feedback
   const blockReason = readReason(typeof given === 'number' ? String(given || '') : given)
   const others = all.filter((candidate) => candidate !== first)
-  const stopReason = readReason(first?.finishReason) ?? blockReason
+  const continues = (candidate?: Fields) => !(readReason(candidate?.finishReason) ?? blockReason)
   return {
     text: first ? getText(first) : '',
     summary: {
       id: toText(answer.responseId),
       model: toText(answer.modelVersion),
-      stopReason,
+      stopReason: readReason(first?.finishReason) ?? blockReason,
       stopMessage: toText(first?.finishMessage) || toText(feedback.blockReasonMessage) || undefined,
       continuationToken: toText(first?.continuationToken) || undefined,
     },
     counts: isObject(usageMetadata) ? readCounts(usageMetadata) : undefined,
-    isFinished: first || blockReason ? stopReason !== undefined : undefined,
+    isUnfinished: {
+      ...(first || blockReason ? { first: continues(first) } : {}),
+      ...(others.length > 0 ? { others: others.some(continues) } : {}),
+    },
     otherContent: [
       ...all.flatMap(getParts).flatMap(listOtherContent),
       ...(others.some((candidate) => getText(candidate) !== '') ? ['another candidate' as const] : []),

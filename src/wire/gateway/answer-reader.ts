@@ -12,6 +12,7 @@ import {
   isMessageAnswer,
   isMessageEvent,
   isNativeAnswer,
+  type NativeAnswerPiece,
   type NonTextContent,
   readMessageAnswer,
   readMessageEvent,
@@ -37,11 +38,17 @@ export class AnswerReader {
   fileCount = 0
   hasText = false
   isListOfChunks = false
+  /** True if another message began after some text, so the text may belong to two answers. */
+  hasSecondAnswer = false
   readonly #isStreamed: boolean
   #hasEnded = false
   #isKnown = false
-  /** True if the received part can be the whole answer, because it has a stop reason. */
+  /**
+   * True if the received part can be the whole answer. A native answer can end when each candidate has a
+   * finish reason.
+   */
   #isFinished = false
+  readonly #isUnfinished: NativeAnswerPiece['isUnfinished'] = {}
   #finishReasonCount = 0
 
   constructor(isStreamed = false) {
@@ -82,11 +89,12 @@ export class AnswerReader {
       if (named.type === 'message_stop') this.end()
       if (['ping', 'message_stop'].includes(named.type)) return ''
       const piece = readMessageEvent(named)
-      if (this.hasText && this.#hasOtherId(piece)) this.otherContent.add('content after its end')
+      const { id } = this.summary
+      this.hasSecondAnswer ||= this.hasText && id !== undefined && id !== (piece.summary.id ?? id)
       return this.#addPiece(piece)
     }
     if (isMessageAnswer(value)) {
-      if (this.#isFinished) this.otherContent.add('content after its end')
+      this.hasSecondAnswer ||= this.#isFinished
       const piece = readMessageAnswer(value)
       this.#isFinished = Boolean(piece.summary.stopReason)
       return this.#addPiece(piece)
@@ -102,8 +110,9 @@ export class AnswerReader {
   #addNative(value: Record<string, unknown>): string {
     const piece = readNativeAnswer(value)
     if (this.#beginsSecondAnswer(piece)) this.otherContent.add('content after its end')
-    if (piece.isFinished) this.#finishReasonCount++
-    this.#isFinished = piece.isFinished ?? this.#isFinished
+    if (Object.values(piece.isUnfinished).includes(false)) this.#finishReasonCount++
+    const isUnfinished = Object.values(Object.assign(this.#isUnfinished, piece.isUnfinished))
+    if (isUnfinished.length > 0) this.#isFinished = !isUnfinished.includes(true)
     Object.assign(this.summary, piece.counts)
     if (piece.text === '' && hasFile(piece)) this.contentCount++
     return this.#addPiece(piece)
@@ -113,13 +122,11 @@ export class AnswerReader {
    * Another id after a function call does not begin a second answer. A service that runs a tool may continue
    * the answer with another id.
    */
-  #beginsSecondAnswer(piece: AnswerPiece): boolean {
-    const isText = this.#isFinished && this.hasText && piece.text !== ''
-    return isText && this.#hasOtherId(piece) && !this.otherContent.has('a function call')
-  }
-
-  #hasOtherId({ summary: { id } }: AnswerPiece): boolean {
-    return id !== undefined && id !== (this.summary.id ?? id)
+  #beginsSecondAnswer({ text, summary: { id } }: AnswerPiece): boolean {
+    const isOther = id !== undefined && id !== (this.summary.id ?? id)
+    return (
+      this.#isFinished && this.hasText && text !== '' && isOther && !this.otherContent.has('a function call')
+    )
   }
 
   #addPiece(piece: AnswerPiece): string {

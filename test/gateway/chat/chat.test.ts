@@ -485,6 +485,17 @@ describe('chat reads and writes files', () => {
   })
 })
 
+test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated by %j', async (gap) => {
+  const exchange = answering(message('one') + gap + message('two'))
+  const TMPDIR = temporaryFolder()
+  const { code, out, err } = await run(['chat', 'x'], { exchange, env: { TMPDIR } })
+  const [name = ''] = readdirSync(TMPDIR)
+  expect([code, out, readText(TMPDIR, name)]).toEqual([8, '', 'onetwo'])
+  expect(err).toContain(
+    `the service sent a second answer after the first; the received data is saved as ${join(TMPDIR, name)}\n`,
+  )
+})
+
 test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut, and the footer shows "no stop reason"', async () => {
   for (const body of [
     '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',

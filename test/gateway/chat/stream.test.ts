@@ -85,13 +85,13 @@ test.each([
     expect(await chat(body, ...flags)).toMatchObject({ code: 0, out: 'one\n', err: '' })
 })
 
-test('chat prints the whole text and a warning if a message with another id begins inside a message', async () => {
+test('chat exits with 8 and prints the whole text if a message with another id begins inside a message', async () => {
   const twice = (id: string) => asEvents(startOf('m1'), delta('one'), startOf(id), delta('two'), stop)
   for (const flags of [[], ['--stream']])
     expect(await chat(twice('m2'), ...flags)).toMatchObject({
-      code: 0,
+      code: 8,
       out: 'onetwo\n',
-      err: 'parley: the service sent more content after the end of the answer, perhaps a second answer\n',
+      err: 'parley: the service sent a second answer after the first\n',
     })
   expect(await chat(twice('m1'), '--stream')).toMatchObject({ code: 0, out: 'onetwo\n', err: '' })
 })

@@ -20,6 +20,7 @@ const message = '{"content":"a"}'
 const start = (id?: string) => JSON.stringify({ type: 'message_start', message: { id } })
 const delta = '{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}'
 const stop = '{"type":"message_stop"}'
+const secondAnswer = 'the service sent a second answer after the first'
 const tooEarly = 'the stream ended early: the answer is not complete'
 const json = 'application/json'
 const sse = 'text/event-stream'
@@ -115,7 +116,7 @@ const events: [type: string, body: string, reading: Reading][] = [
       [[start('m'), delta, start('m'), start(), stop], { text: 'a', progress: 'ended' }],
       [[start(), delta, start('n'), stop], { text: 'a', progress: 'ended' }],
       [[start('m'), start('n'), delta, stop], { text: 'a', progress: 'ended' }],
-      [[start('m'), delta, start('n'), delta, stop], { text: 'aa', progress: 'ended' }],
+      [[start('m'), delta, start('n'), delta, stop], { text: 'aa', failure: secondAnswer }],
     ] as [string[], Reading][]
   ).map(([values, reading]): [string, string, Reading] => [
     sse,

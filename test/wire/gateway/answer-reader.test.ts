@@ -62,11 +62,12 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
     { stopReason: 'x' },
   ],
   [
-    'an answer is finished when its printed candidate is finished',
+    'an answer is finished when all its candidates are finished',
     [
       [native(candidate('a'), candidate('b', { index: 1, ...stop })), 'a', 'open'],
-      [native(candidate('c', stop)), 'c', 'settled'],
-      [native(candidate('d', { index: 1 })), '', 'settled'],
+      [native(candidate('c', stop)), 'c', 'finished'],
+      [native(candidate('d', { index: 1 })), '', 'open'],
+      [native({ index: 1, ...stop }), '', 'finished'],
     ],
     { stopReason: 'STOP' },
   ],
@@ -76,6 +77,10 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [native(candidate('half of')), 'half of', 'open'],
       [native({ index: 1, ...stop }), '', 'open'],
     ],
+  ],
+  [
+    'an answer without the candidate to print is finished if another candidate is finished',
+    [[native(candidate('b', { index: 1, ...stop })), '', 'finished']],
   ],
   [
     'the last chunk with token counts determines the counts',
@@ -236,7 +241,6 @@ test.each<[values: unknown[], otherContent: string[]]>([
   [[native(stop)], []],
   [[{ content: [] }, { type: 'ping' }, delta('')], []],
   [[withId('a', candidate('a', stop)), withId('b', candidate('b', stop))], ['content after its end']],
-  [[{ content: 'a', stop_reason: 's' }, { content: 'b' }], ['content after its end']],
   [[withId('a', candidate('a')), withId('b', candidate('b', stop))], []],
   [[withId('a', candidate('a', stop)), withId('a', candidate('b', stop))], []],
   [[withId('a', candidate('a', stop)), native(candidate('b', stop))], []],

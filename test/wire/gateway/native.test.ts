@@ -1,12 +1,20 @@
 import { expect, test } from 'vitest'
 import { type NativeAnswerPiece, readNativeAnswer } from '../../../src/wire/gateway/answer-forms.ts'
 
-type Piece = Partial<NativeAnswerPiece>
+interface Piece extends Partial<Omit<NativeAnswerPiece, 'isUnfinished'>> {
+  /** `undefined` if the value has no candidates. */
+  isFinished?: boolean
+}
 
-const read = (
+function read(
   value: Record<string, unknown>,
   { text = '', summary = {}, otherContent = [], ...more }: Piece,
-) => expect(readNativeAnswer(value)).toEqual({ text, summary, otherContent, ...more })
+): void {
+  const { isUnfinished, ...piece } = readNativeAnswer(value)
+  const open = Object.values(isUnfinished)
+  const isFinished = open.length > 0 ? !open.includes(true) : undefined
+  expect({ ...piece, isFinished }).toEqual({ text, summary, otherContent, ...more })
+}
 
 /** Returns an answer with one candidate that has these parts. */
 const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model', parts } }] })
@@ -75,10 +83,11 @@ test.each<[candidates: object[], piece: Piece]>([
   [[candidate('a'), candidate('b')], { text: 'a', isFinished: false, otherContent }],
   [
     [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
-    { text: 'a', summary: { stopReason: 'STOP' }, isFinished: true, otherContent },
+    { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false, otherContent },
   ],
   [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false, otherContent }],
-  [[candidate('b', { index: 1, ...finished })], { otherContent }],
+  [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent }],
+  [[{ index: 1, ...finished }], { isFinished: true }],
 ])('E18: the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
   read({ candidates }, piece),
 )
