@@ -66,6 +66,9 @@ export function createCredentialProvider(context: Context, settings: ResolvedSet
 
 const maxRunMs = 60_000
 
+/** Exit code EX_TEMPFAIL of sysexits.h: the command may succeed later. */
+const temporaryFailure = 75
+
 /**
  * Returns the first line that the command prints. The command gets an empty stdin and an environment
  * without parley's secrets. On a terminal, the command may prompt the user. Throws a `CliError` if the command
@@ -84,7 +87,7 @@ async function runSecretCommand(
   const maxMs = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
   const limit = deadline.narrow(maxMs, `did not end within ${maxMs / 1000} s`)
   const { runCommand } = await import('../io/command.ts')
-  const { stdout, stderr, problem } = await runCommand(
+  const { stdout, stderr, problem, exitCode } = await runCommand(
     {
       text: values[setting] ?? '',
       env: withoutSecrets(host.env),
@@ -103,7 +106,7 @@ async function runSecretCommand(
     throw failed(problem).with({
       commandErrorText: stderr.trim(),
       deadline: deadline.hasPassed || undefined,
-      retry: limit.hasPassed ? 'later' : undefined,
+      retry: limit.hasPassed || exitCode === temporaryFailure ? 'later' : undefined,
     })
   const parsed = getSettingSchema('accessToken').safeParse(line)
   if (parsed.success) return parsed.data

@@ -27,6 +27,8 @@ interface ShellCommandResult {
   stderr: string
   /** Reason of a failure, as the end of a sentence: `failed with exit code 1`. */
   problem: string | undefined
+  /** `null` if the command did not exit by itself. */
+  exitCode: number | null
 }
 
 const maxStdoutBytes = 2 ** 20
@@ -55,8 +57,8 @@ export async function runCommand(
   let cancelDeadline = () => {}
   try {
     return await new Promise((resolve) => {
-      const finish = (problem?: string) =>
-        resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem })
+      const finish = (problem?: string, exitCode: number | null = null) =>
+        resolve({ stdout: Buffer.concat(printed), stderr: tail.toString(), problem, exitCode })
       const abort = (problem: string) => {
         stop()
         // A process outside of the command's process group may keep the streams open, so parley closes its
@@ -77,7 +79,7 @@ export async function runCommand(
         tail = Buffer.concat([tail, bytes]).subarray(-maxStderrBytes)
       })
       child.once('error', (error) => finish(`could not be run: ${describeFileError(error)}`))
-      child.once('close', (code, signal) => finish(describeEnd(code, signal)))
+      child.once('close', (code, signal) => finish(describeEnd(code, signal), code))
     })
   } finally {
     cancelDeadline()

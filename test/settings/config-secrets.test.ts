@@ -336,6 +336,19 @@ test('parley prints the redacted stderr of a failed accessTokenCommand, but not 
   expect(err).toContain('echo [redacted]')
 })
 
+test.each([
+  ['exit 75', 'later'],
+  ['exit 74', 'never'],
+])(
+  'if accessTokenCommand fails, `retry` is "later" only for exit code 75: %s (needs sh)',
+  async (command, retry) => {
+    const ended = await run(['chat', 'x', '--errors', 'json'], from(command))
+    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+    const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
+    expect(JSON.parse(ended.err).error).toMatchObject(error)
+  },
+)
+
 test('parley runs accessTokenCommand only if it sends the secret (needs sh)', async () => {
   const world = from('touch ran; echo t')
   for (const argv of [
