@@ -289,15 +289,23 @@ function createValuesDecoder(reading: BodyReading, splitter: JsonSplitter, isArr
 
 const maxUnknownBytes = 1024 * 1024
 
-/** Reads a body of unknown format, such as a web page. The body may contain an error message. */
-const createUnknownDecoder = (reading: BodyReading): BodyDecoder => ({
-  mayEndHere: () => false,
-  push(bytes) {
-    reading.sink.raw?.(bytes)
-  },
-  end: () =>
-    addBody(reading, new TextDecoder().decode(reading.received.bytes().subarray(0, maxUnknownBytes))),
-})
+/** Reads the start of a body of unknown format, such as a web page. The body may contain an error message. */
+function createUnknownDecoder(reading: BodyReading): BodyDecoder {
+  const { sink, received } = reading
+  let isRead = false
+  function end(): void {
+    if (!isRead) addBody(reading, new TextDecoder().decode(received.bytes().subarray(0, maxUnknownBytes)))
+    isRead = true
+  }
+  return {
+    mayEndHere: () => false,
+    push(bytes) {
+      sink.raw?.(bytes)
+      if (received.bytes().length >= maxUnknownBytes) end()
+    },
+    end,
+  }
+}
 
 function addBody(reading: BodyReading, body: string): void {
   const { reader, sink, contentType } = reading
