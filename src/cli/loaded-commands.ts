@@ -2,21 +2,12 @@ import { rootCommandEntry } from './command-tree.ts'
 import { declareRequestFlags } from './flags.ts'
 import { ParleyCommand } from './parley-command.ts'
 
-export function createRootCommand(): ParleyCommand {
-  const root = new ParleyCommand('parley')
-    .option('-V, --version', 'print the version')
-    .description(
-      `One command for a model gateway and an agent session service. Try it, offline:
-
-  parley chat --profile demo 'Say hello'`,
-    )
-    .usage('<command> [flags]')
-  root.entry = rootCommandEntry
-  return root
-}
-
 /** Returns `parley` first, and each group before its commands. */
-export const loadAllCommands = (): Promise<ParleyCommand[]> => loadAll(createRootCommand())
+export function loadAllCommands(): Promise<ParleyCommand[]> {
+  const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
+  root.entry = rootCommandEntry
+  return loadAll(root)
+}
 
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
   // Request flags may precede the name of a command, as in `parley events --raw list`, so the group has them,

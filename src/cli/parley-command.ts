@@ -1,6 +1,6 @@
 import { Argument, Command, Option } from 'commander'
 import { looksLikeFlag } from '../argv/bare-flags.ts'
-import { HeaderFlag } from '../argv/flags.ts'
+import { appendFlagValue, HeaderFlag } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { usageError } from '../errors.ts'
 import {
@@ -32,13 +32,15 @@ const createRequestFlagsNote = (without: readonly string[]) => {
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
-/** commander declares the flags of a command and prints its help. This class parses the flags. */
+/**
+ * commander would take a following flag as a value. So a value that begins with a hyphen must be attached,
+ * as in `--system=-x`.
+ */
 export class ParleyCommand extends Command {
   entry: CommandEntry = { summary: '' }
   /** `undefined` for a group, and before `load`. */
   module: CommandModule | undefined
   readonly given: GivenFlag[] = []
-  isHelpGiven = false
 
   constructor(name?: string) {
     super(name)
@@ -93,74 +95,76 @@ export class ParleyCommand extends Command {
     return this.options.filter(isSharedFlag)
   }
 
-  /**
-   * Parses flags and words. A group stops at its first word, which names a command. A value that begins with a
-   * hyphen must be attached, as in `--system=-x`. With `--help` or `--version`, unknown flags are ignored.
-   */
-  readWords(argv: readonly string[]): void {
-    const words = [...argv]
-    let unknown: string[] | undefined
-    for (let word = words.shift(); word !== undefined; word = words.shift()) {
-      const isWord = !looksLikeFlag(word)
-      if (isWord) this.args.push(word)
-      if (word === '--' || (isWord && this.entry.group)) {
-        this.args.push(...words)
-        break
-      }
-      if (isWord) continue
-      const found = findFlag(word, this)
-      if (isHelpFlag(word)) this.isHelpGiven = true
-      else if (found) this.#readFlag(word, found, words)
-      else unknown ??= [word]
-    }
-    if (this.isHelpGiven || this.opts().version) return
-    if (unknown) throw new UnknownNameError(this, unknown)
-    if (!this.entry.group) this.#checkWords()
+  override addOption(option: Option): this {
+    const flag = option.long ?? ''
+    shortenParseErrors(option, flag)
+    return super.addOption(option).on(`option:${option.name()}`, (value?: string | null) => {
+      this.given.push({ option, flag, value: value ?? undefined })
+    })
   }
 
-  #readFlag(word: string, { option, attached }: FoundFlag, words: string[]): void {
-    const { long: flag = '', required, negate } = option
-    const name = option.attributeName()
-    if (!required) {
-      if (attached !== undefined) words.unshift(`-${attached}`)
-      else if (this.#acceptsText) checkToggle(option, words[0], this)
-      this.given.push({ option, flag })
-      this.setOptionValue(name, !negate)
-      return
-    }
-    const value = attached ?? words.shift()
-    const choices = formatChoices(option)
-    if (value === undefined) throw usageError(`${flag} needs a value${choices ? `: ${choices}` : ''}`)
-    if (attached === undefined && looksLikeFlag(value))
-      throw usageError(`${word} needs a value; if the value is '${value}', write ${flag}='${value}'`)
-    this.given.push({ option, flag, value })
-    this.setOptionValue(name, parseValue(option, flag, value, this.getOptionValue(name)))
+  override addArgument(argument: Argument): this {
+    shortenParseErrors(argument, `<${argument.name()}>`)
+    return super.addArgument(argument)
   }
 
-  #checkWords(): void {
-    const { args, registeredArguments: all } = this
+  override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
+    this.checkFlags(words)
+    const parsed = super.parseOptions(words)
+    if (!parsed.unknown.some(isHelpFlag)) this.checkWords(parsed)
+    return parsed
+  }
+
+  private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
+    const isGroup = this.commands.length > 0
+    if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownNameError(this, unknown)
+    if (isGroup) return
+    const all = this.registeredArguments
+    const { length: most } = all
     for (const [at, argument] of all.entries()) {
-      const word = args[at]
-      if (word !== undefined) parseValue(argument, `<${argument.name()}>`, word)
+      const word = operands[at]
+      // commander would report a missing argument instead of an invalid word before it.
+      if (word !== undefined) argument.parseArg?.(word, undefined)
       else if (argument.required)
         throw usageError(
           `the argument <${argument.name()}> is missing: ${formatChoices(argument) ?? argument.description}`,
         )
     }
-    if (args.length <= all.length || all.at(-1)?.variadic) return
-    const [word = ''] = args
-    const isSession = all.length === 0 && hasSessionFlag(this) && /^[\w-]+$/.test(word)
-    throw usageError(
-      `too many arguments: '${this.commandNames.join(' ')}' takes ${all.length || 'none'}, and got ${args.length}${isSession ? `; -s ${word} names a session` : ''}`,
-    )
+    const isOpen = all.at(-1)?.variadic ?? false
+    const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
+    const [word = ''] = operands
+    const isSession = most === 0 && hasSessionFlag(this) && /^[\w-]+$/.test(word)
+    if (!isOpen && operands.length > most)
+      throw usageError(
+        `too many arguments: '${this.commandNames.join(' ')}' ${taken}${isSession ? `; -s ${word} names a session` : ''}`,
+      )
   }
 
   /**
    * True if the words `true` and `false` may belong to a prompt. In `config set`, they are the value of a
    * setting.
    */
-  get #acceptsText(): boolean {
+  private get acceptsText(): boolean {
     return this.registeredArguments.some(({ variadic }) => variadic)
+  }
+
+  /** Throws a usage error for a flag that commander would misread. */
+  private checkFlags(argv: string[]): void {
+    for (let i = 0; i < argv.length && argv[i] !== '--'; i++) {
+      const word = argv[i] as string
+      if (!word.startsWith('-') && this.commands.length > 0) break
+      const option = this.options.find(({ short, long }) => word === short || word === long)
+      if (!option) checkAttachedValue(word, this)
+      else if (!option.required && this.acceptsText) checkToggle(option, argv[i + 1], this)
+      if (!option?.required) continue
+      const value = argv[++i]
+      const choices = formatChoices(option)
+      if (value === undefined)
+        throw usageError(`${option.long} needs a value${choices ? `: ${choices}` : ''}`)
+      if (looksLikeFlag(value)) {
+        throw usageError(`${word} needs a value; if the value is '${value}', write ${option.long}='${value}'`)
+      }
+    }
   }
 
   /**
@@ -189,30 +193,21 @@ export class ParleyCommand extends Command {
   }
 }
 
-interface FoundFlag {
-  option: Option
-  /** Value in the same word. After a short flag without a value, the further short flags, as in `-qv`. */
-  attached?: string
-}
-
 /**
- * Throws for `--raw=1`, and for a word such as `-model`, which is probably not the short flag `-m` with the
- * value `odel`. A word with blanks, such as `-make it short`, is probably a prompt. A header may have blanks,
- * because users of curl write `-H'Name: value'`.
+ * Throws for `--raw=1`, and for a word that commander would misread as a short flag with its value, such as
+ * `-model` as `-m` with the value `odel`. A word with blanks, such as `-make it short`, is probably a prompt.
+ * A header may have blanks, because users of curl write `-H'Name: value'`.
  */
-function findFlag(word: string, command: ParleyCommand): FoundFlag | undefined {
-  const { options, longFlags } = command
+function checkAttachedValue(word: string, command: ParleyCommand): void {
+  const { options } = command
   const [name = ''] = word.split('=', 1)
-  const option = options.find(({ short, long }) => word === short || name === long)
-  if (name !== word && (option?.required === false || isHelpFlag(name)))
-    throw usageError(`${name} takes no value`)
-  if (option) return word === name ? { option } : { option, attached: word.slice(name.length + 1) }
-  const short = options.find((each) => each.short === word.slice(0, 2))
-  if (!short || word.startsWith('--')) return undefined
-  if (word[2] === '=') throw usageError(`${short.short} takes no =: its value is a separate argument`)
-  if (isKnownFlag(`-${name}`, longFlags)) throw new UnknownNameError(command, [name])
-  if (/\s/.test(word) && !(short instanceof HeaderFlag)) throw new UnknownNameError(command, [word])
-  return { option: short, attached: word.slice(2) }
+  const toggle = options.find(({ long, required }) => long === name && !required)
+  if (toggle || (name !== word && isHelpFlag(name))) throw usageError(`${name} takes no value`)
+  const option = options.find(({ short }) => short === word.slice(0, 2))
+  if (!option || word.startsWith('--')) return
+  if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
+  if (isKnownFlag(`-${name}`, command.longFlags)) throw new UnknownNameError(command, [name])
+  if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownNameError(command, [word])
 }
 
 /** Throws for `--stream false`, because `false` would be a word of the prompt. */
@@ -225,18 +220,16 @@ function checkToggle({ long }: Option, next: string | undefined, { longFlags }: 
   )
 }
 
-function parseValue(
-  { parseArg, argChoices }: Option | Argument,
-  name: string,
-  value: string,
-  previous?: unknown,
-): unknown {
-  const problem = (text: string) => usageError(`${name}: '${value}' is ${text}`)
-  if (argChoices && !argChoices.includes(value)) throw problem(`not one of ${argChoices.join(', ')}`)
-  try {
-    return parseArg ? parseArg(value, previous) : value
-  } catch (error) {
-    throw problem((error as Error).message)
+function shortenParseErrors(parameter: Option | Argument, name: string): void {
+  const { parseArg, argChoices } = parameter
+  if (!parseArg || parseArg === appendFlagValue) return
+  parameter.parseArg = (value, previous) => {
+    try {
+      return parseArg(value, previous)
+    } catch (error) {
+      const problem = argChoices ? `not one of ${argChoices.join(', ')}` : (error as Error).message
+      throw usageError(`${name}: '${value}' is ${problem}`)
+    }
   }
 }
 

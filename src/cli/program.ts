@@ -1,11 +1,11 @@
-import type { Option } from 'commander'
+import { CommanderError, type Option } from 'commander'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { HelpSource } from '../commands/command.ts'
 import { type CommandResult, type Context, createContext, type Host, type RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import { writeTextToStdout } from '../io/output.ts'
 import { createStyle } from '../io/style.ts'
+import { rootCommandEntry } from './command-tree.ts'
 import {
   checkFlagRules,
   declareRequestFlags,
@@ -14,8 +14,7 @@ import {
   readSharedFlags,
 } from './flags.ts'
 import { helpLayoutOptions, printHelp, wrapHelp } from './help-text.ts'
-import { createRootCommand } from './loaded-commands.ts'
-import { type ParleyCommand, UnknownNameError } from './parley-command.ts'
+import { ParleyCommand, UnknownNameError } from './parley-command.ts'
 import { describeUnknownName } from './unknown-names.ts'
 
 interface ProgramOptions {
@@ -36,8 +35,13 @@ class Program implements HelpSource {
   readonly #argv: string[]
   readonly #host: Host
   readonly #options: ProgramOptions
+  #help = ''
+  #innermostGroup: ParleyCommand | undefined
+  /** False if only a group was given, such as `parley events`. Its help is then printed without a pager. */
+  #isHelpRequested = true
   /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
   #isHelpCommand = false
+  #result: ProgramResult = { exit: 0 }
 
   constructor(argv: string[], host: Host, options: ProgramOptions) {
     this.#argv = argv
@@ -46,26 +50,25 @@ class Program implements HelpSource {
   }
 
   async run(): Promise<ProgramResult> {
+    const { stdout, env } = this.#host
     try {
-      const command = await this.#open(this.#argv)
-      const [root] = command.path as [ParleyCommand]
-      if (root.opts().version) await writeTextToStdout(this.#host.stdout, `${this.#options.version}\n`)
-      else if (isHelpRequested(command)) await this.#printHelp(command)
-      else if (!command.entry.group) return await this.#runCommand(command)
-      else if (command === root && root.given.length > 0) throw usageError(noCommand)
-      else await this.#printHelp(command, false)
-      return { exit: 0 }
+      await this.#parse(replaceLeadingHelp(this.#argv))
     } catch (error) {
-      if (!(error instanceof UnknownNameError)) throw error
-      throw usageError(describeUnknownName(error, this.#isHelpCommand))
+      throw this.#explain(error)
     }
+    if (this.#help) {
+      const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
+      const text = wrapHelp(this.#help, stdout.columns, style)
+      const { cleanups } = this.#options.run
+      const isPaged = this.#isHelpRequested && !hasFlag(this.#argv, '--no-pager')
+      await printHelp({ host: this.#host, cleanups }, text, isPaged)
+    }
+    return this.#result
   }
 
-  async showHelp(words: string[]): Promise<void> {
+  showHelp(words: string[]): Promise<void> {
     this.#isHelpCommand = true
-    const command = await this.#open([...words, '--help'])
-    if (command.args.length > 0) throw new UnknownNameError(command, command.args)
-    await this.#printHelp(command)
+    return this.#parse([...words, '--help'])
   }
 
   async describe(words: string[]): Promise<object> {
@@ -76,43 +79,79 @@ class Program implements HelpSource {
     return (await import('./completion/scripts.ts')).findCompletionScript(shell)
   }
 
-  /** Returns the innermost command that the words name. If it is a group, the words name no command of it. */
-  async #open(argv: readonly string[]): Promise<ParleyCommand> {
-    let command = createRootCommand()
-    command.configureHelp({
-      ...helpLayoutOptions,
-      helpWidth: this.#host.stdout.columns ?? 80,
-      subcommandTerm: (each) => each.name(),
-    })
-    let words = argv
-    while (command.entry.group) {
-      // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
-      // which is rare.
-      if (isFlagExceptHelp(words.find((word) => !isHelpFlag(word)) ?? '')) declareRequestFlags(command)
-      command.addChildren()
-      command.readWords(words)
-      const [name, ...rest] = command.args
-      const child = command.commands.find((each) => each.name() === name)
-      if (name === undefined || (!child && command.isHelpGiven)) return command
-      if (!child) throw new UnknownNameError(command, command.args)
-      command = child as ParleyCommand
-      words = rest
+  async #parse(words: string[]): Promise<void> {
+    try {
+      await this.#createRoot().parseAsync(words, { from: 'user' })
+    } catch (error) {
+      if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
+        throw error
+      this.#isHelpRequested = error.code !== 'commander.help'
+      const isRoot = !this.#innermostGroup?.parent
+      if (!this.#isHelpRequested && isRoot && words.some(isFlagExceptHelp)) throw usageError(noCommand)
     }
-    if (!this.#isHelpCommand) this.#options.run.reportData.command = command.commandNames.join(' ')
+  }
+
+  #explain(error: unknown): unknown {
+    if (error instanceof CommanderError) return usageError(error.message)
+    if (!(error instanceof UnknownNameError)) return error
+    return usageError(describeUnknownName(error, this.#isHelpCommand))
+  }
+
+  #createRoot(): ParleyCommand {
+    const { stdout } = this.#host
+    const print = (text: string) => {
+      this.#help += text
+    }
+    const root = new ParleyCommand('parley')
+    root
+      .description(
+        `One command for a model gateway and an agent session service. Try it, offline:
+
+  parley chat --profile demo 'Say hello'`,
+      )
+      .usage('<command> [flags]')
+      .exitOverride()
+      // commander writes the help of a group to stderr, but parley prints all help on stdout. `main` prints
+      // errors.
+      .configureOutput({
+        writeOut: print,
+        writeErr: print,
+        outputError: () => {},
+        getOutHelpWidth: () => stdout.columns as number,
+        getErrHelpWidth: () => stdout.columns as number,
+        getOutHasColors: () => false,
+        getErrHasColors: () => false,
+      })
+      .configureHelp({ ...helpLayoutOptions, subcommandTerm: (command) => command.name() })
+      .version(this.#options.version, '-V, --version', 'print the version')
+    root.entry = rootCommandEntry
+    this.#openGroup(root)
+    return root
+  }
+
+  #openGroup(group: ParleyCommand): void {
+    this.#innermostGroup = group
+    group.enablePositionalOptions()
+    // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
+    // which is rare.
+    if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
+    // With --help, commander does not emit `command:*` for an unknown word, so the word is checked before
+    // the help, too.
+    group.on('command:*', (words: readonly string[]) => void refuseWord(group, words))
+    group.addHelpText('before', () => refuseWord(group))
+    group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
+    group.addChildren()
+  }
+
+  async #open(command: ParleyCommand): Promise<void> {
+    if (command.entry.group) return this.#openGroup(command)
+    if (this.#isHelpCommand) command.addHelpText('before', () => refuseWord(command))
+    else this.#options.run.reportData.command = command.commandNames.join(' ')
     await command.load()
-    command.readWords(words)
-    return command
+    command.action(() => this.#runCommand(command))
   }
 
-  async #printHelp(command: ParleyCommand, isPaged = !hasFlag(this.#argv, '--no-pager')): Promise<void> {
-    const host = this.#host
-    const { stdout, env } = host
-    const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
-    const text = wrapHelp(command.helpInformation(), stdout.columns, style)
-    await printHelp({ host, cleanups: this.#options.run.cleanups }, text, isPaged)
-  }
-
-  async #runCommand(command: ParleyCommand): Promise<ProgramResult> {
+  async #runCommand(command: ParleyCommand): Promise<void> {
     const { path, entry, module } = command
     const { run, report } = this.#options
     const flags = readSharedFlags(path, entry)
@@ -127,7 +166,7 @@ class Program implements HelpSource {
         await context.output.flush()
         return end
       })
-      return typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
+      this.#result = typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
     } catch (error) {
       if (flags.raw && !module?.printsLines) await printBody(context, error)
       throw error
@@ -147,6 +186,12 @@ class Program implements HelpSource {
   }
 }
 
+/** Throws an `UnknownNameError` for an unknown word. Otherwise returns an empty text for the help. */
+function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
+  if (words[0]?.startsWith('-') === false) throw new UnknownNameError(command, words)
+  return ''
+}
+
 /**
  * Prints the body of a failed response, unless the command has already printed output. A reader would take
  * the body for a part of this output.
@@ -158,7 +203,11 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   await printRawBytes(output, response.bytes)
 }
 
-const isHelpRequested = ({ path }: ParleyCommand) => path.some(({ isHelpGiven }) => isHelpGiven)
+/** `parley --help chat` prints the help of chat. */
+function replaceLeadingHelp(argv: string[]): string[] {
+  const [first = '', ...words] = argv
+  return isHelpFlag(first) && words[0]?.startsWith('-') === false ? ['help', ...words] : argv
+}
 
 const noCommand = "no command was given: 'parley --help' lists the commands; -V prints the version"
 

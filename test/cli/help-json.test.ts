@@ -27,7 +27,7 @@ test.each([
   ['chat', '--timeout', { default: 600, environment: 'PARLEY_TIMEOUT' }],
   ['chat', '--errors', { type: 'choice', values: ['json', 'github'], repeatable: false }],
   ['chat', '--raw', { type: 'none', repeatable: false }],
-  ['sessions list', '--status', { type: 'choice', repeatable: true }],
+  ['sessions list', '--status', { type: 'choice' }],
   ['events send', '--system', { type: 'text', repeatable: false }],
   ['events list', '--session', { environment: 'PARLEY_SESSION' }],
 ])('help %s --json describes the flag %s', async (command, flag, fields) => {
