@@ -19,6 +19,7 @@ describe('parley redacts secrets in a text', () => {
     ['two secrets that overlap', ['abcdef', 'defghi'], 'xabcdefghix', 'x[redacted]x'],
     ['a secret that is the start of another secret', ['abcd', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
     ['a secret that is inside another secret', ['abcdefgh', 'cdef'], 'xabcdefghx', 'x[redacted]x'],
+    ['a secret that is the end of another secret', ['efgh', 'abcdefgh'], 'xabcdefghx', 'x[redacted]x'],
   ])('in a text, parley redacts %s', (_, secrets, text, shown) => {
     expect(createSecrets(...secrets).redact(text)).toBe(shown)
     expect(createSecrets(...secrets).redactValue([text, { [text]: 1 }])).toEqual([shown, { [shown]: 1 }])
@@ -34,11 +35,14 @@ describe('parley redacts secrets in a text', () => {
     ['JSON in JSON', JSON.stringify(json).slice(1, -1)],
     ['JSON with escaped slashes', json.replaceAll('/', '\\/')],
     ['JSON escapes', encode((char) => `\\u${codeOf(char, 16).padStart(4, '0')}`)],
+    ['JSON escapes in capitals', encode((char) => `\\u${codeOf(char, 16).padStart(4, '0').toUpperCase()}`)],
     ['percent-encoding', encodeURIComponent(secret)],
     ['lower-case percent-encoding', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
     ['percent-encoding in JSON', encodeURIComponent(secret).replaceAll('%', '\\u0025')],
     ['percent-encoding of every character', encode((char) => `%${codeOf(char, 16)}`)],
+    ['numeric HTML entities', encode((char) => `&#${codeOf(char, 10)};`)],
     ['numeric HTML entities with zeros', encode((char) => `&#${codeOf(char, 10).padStart(7, '0')};`)],
+    ['hexadecimal HTML entities', encode((char) => `&#x${codeOf(char, 16)};`)],
     ['hexadecimal HTML entities with zeros', encode((char) => `&#X${codeOf(char, 16).padStart(6, '0')};`)],
     ['named HTML entities', 'ca&sol;n&quot;&lt;a&gt;&amp;r&apos;y\\'],
     ['named HTML entities in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
@@ -164,6 +168,7 @@ describe('parley redacts secrets in a long text', () => {
 
 test.each([
   ['see https://u:p@h.test/ and ftp://u@h', 'see https://[redacted]@h.test/ and ftp://[redacted]@h'],
+  ['git+ssh-1.x://u:p@h', 'git+ssh-1.x://[redacted]@h'],
   ['//u:p@h \\\\u:p@h', '//[redacted]@h \\\\[redacted]@h'],
   ['HTTPS://u:p@ss@h', 'HTTPS://[redacted]@h'],
   ['https://h/a@b https://h?a@b https://h#a@b', 'https://h/a@b https://h?a@b https://h#a@b'],
@@ -190,10 +195,12 @@ const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
 const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.c2ln'
 
 test.each<[name: string, value: string, shown: string]>([
+  ['Authorization', 'Bearer abc', 'Bearer [redacted]'],
   ['Authorization', 'bearer abc', 'bearer [redacted]'],
   ['Proxy-Authorization', 'Basic abc', 'Basic [redacted]'],
   ['X-Auth', 'abc', '[redacted]'],
   ['Cookie', 'a=b\nc=d', '[redacted]'],
+  ['Set-Cookie', 'a Bearer b', '[redacted]'],
   ['X-Api-Key', 'a', '[redacted]'],
   ['X-Token', 'a', '[redacted]'],
   ['X-Secret', 'a', '[redacted]'],
@@ -205,10 +212,10 @@ test.each<[name: string, value: string, shown: string]>([
   ['X-Forward', basic('user:pass'), 'Basic [redacted]'],
   ['X-Forward', ` ${basic('user:pass').replace(' ', '  ')} `, '[redacted]'],
   ['X-Forward', `a ${basic('user:pass')}`, `a ${basic('user:pass')}`],
+  ['X-Forward', `${basic('user:pass')} a`, `${basic('user:pass')} a`],
   ['X-Forward', basic('plan'), basic('plan')],
   ['X-Forward', 'basic', 'basic'],
   ['X-Forward', 'Bearer', 'Bearer'],
-  ['X-Forward', `${basic('user:pass')} a`, `${basic('user:pass')} a`],
   ['X-Forward', 'Bearer a b', 'Bearer a b'],
   ['X-Forward', 'a Bearer b', 'a Bearer b'],
   ['X-Forward', `v1 ${jwt}`, '[redacted]'],
@@ -223,6 +230,7 @@ test.each<[name: string, value: string, shown: string]>([
   ['Rate-Limit-Tokens-Remaining', '5', '5'],
   ['x-ratelimit-tokens-reset', '5', '5'],
   ['x-ratelimit-tokens-reset', 'Bearer abc', 'Bearer [redacted]'],
+  ['x-ratelimit-token', '5', '[redacted]'],
   ['x-ratelimit-reset-token', '5', '[redacted]'],
   ['x-tokens-limit', '5', '[redacted]'],
   ['Location', 'https://u:p@h/known-secret', 'https://[redacted]@h/[redacted]'],
