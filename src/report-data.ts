@@ -1,5 +1,5 @@
 import type { Money } from './wire/sessions/usage.ts'
-import type { TokenCount, TokenCounts } from './wire/token-count.ts'
+import { addTokenCounts, type TokenCount, type TokenCounts } from './wire/token-count.ts'
 
 export interface UsageAndCost {
   tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
@@ -39,8 +39,9 @@ export class ReportData {
   id: string | undefined
   requestId: string | undefined
   session: string | undefined
-  /** A number of the service that parley could not read is `null`. */
-  readonly usage: Record<string, number | null> = {}
+  /** Sums of `answers`. A count is `null` if an answer lacks it, or if parley could not read it. */
+  readonly usage: Record<string, TokenCount> = {}
+  answers = 0
   readonly figures: {
     /** `sessionUsage`: usage since the session's creation. */
     usage?: { readonly runUsage: UsageAndCost; readonly sessionUsage: UsageAndCost }
@@ -73,12 +74,31 @@ export function addAnswerToReport(
   reportData.model = isBatch ? undefined : (model ?? reportData.model)
   reportData.id = isBatch ? undefined : id
   reportData.stopReason = isBatch ? undefined : stopReason
-  addCountsToSums(reportData.usage, usage)
+  addCountsToSums(reportData.usage, usage, reportData.answers++)
 }
 
-export function addCountsToSums(sums: Record<string, number | null>, counts: object = {}): void {
-  for (const [name, count] of Object.entries<number | null | undefined>({ ...counts })) {
-    const { [name]: before = 0 } = sums
-    if (count !== undefined) sums[name] = before === null || count === null ? null : before + count
+/**
+ * Adds the counts of an answer to the sums of `answers` earlier answers. A sum is `null` if an answer lacks the
+ * count, because a sum of the other answers would look complete. Services omit cache and reasoning counts of
+ * 0, so these count as 0 in an answer with a total.
+ */
+export function addCountsToSums(
+  sums: Record<string, TokenCount>,
+  counts: object | undefined,
+  answers: number,
+): void {
+  const before = { ...sums }
+  const added: Record<string, TokenCount | undefined> = { ...counts }
+  for (const name of new Set([...Object.keys(before), ...Object.keys(added)])) {
+    const { [name]: count } = added
+    if (count === undefined && before[name] === undefined) continue
+    sums[name] =
+      answers > 0 ? addTokenCounts(findCount(before, name), findCount(added, name)) : (count ?? null)
   }
+}
+
+function findCount(counts: Record<string, TokenCount | undefined>, name: string): TokenCount {
+  const { [name]: count, totalTokens } = counts
+  const mayBeOmitted = /^(cache|reasoning)/.test(name) && typeof totalTokens === 'number'
+  return count === undefined && mayBeOmitted ? 0 : (count ?? null)
 }

@@ -113,6 +113,8 @@ async function requestLines(
     // All requests from a pipe are known only after its last line. So parley only now reports results whose
     // requests are not in the input.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
+    if (Number.isFinite(maxTokens) && tally.hasUncountedAnswer)
+      context.messages.warn('--max-total-tokens did not count answers whose usage the service did not report')
     reporter.printSummary(outcome.stop)
     const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)

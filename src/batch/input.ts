@@ -119,8 +119,7 @@ export function recordAnswerUsage(
   usage: AnswerTokenCounts | undefined,
 ): void {
   const total = usage?.totalTokens ?? undefined
-  line.answers++
-  addCountsToSums(line.usage, usage)
+  addCountsToSums(line.usage, usage, line.answers++)
   line.tally.tokens += total ?? 0
   line.tally.hasUncountedAnswer ||= total === undefined
 }

@@ -68,5 +68,5 @@ const isCutReason = (reason: unknown): reason is string =>
 
 const describeStop = (reason: string): string =>
   /^max_?tokens$/i.test(reason)
-    ? 'the answer was cut at the output limit (--max-output-tokens)'
+    ? 'the answer was cut at the output limit (--max-output-tokens N sets it)'
     : `the answer was stopped: ${toOneLine(reason, 100)}`

@@ -81,8 +81,8 @@ export class ContinuedAnswer {
     const isNew = token !== undefined && !this.#sentTokens.has(token)
     const isEmpty = this.isBegun && !hasContent && !isNew
     const usage: Record<string, number | null> = {}
-    addCountsToSums(usage, readTokenUsage(earlier.summary))
-    addCountsToSums(usage, readTokenUsage(summary))
+    addCountsToSums(usage, readTokenUsage(earlier.summary), 0)
+    addCountsToSums(usage, readTokenUsage(summary), this.#parts)
     this.end = {
       // A spread would make V8 keep a hidden class for each answer, which takes memory in a long batch.
       summary: Object.assign({}, summary, usage),

@@ -22,22 +22,34 @@ test.each(['1e400', '9007199254740993'])(
   },
 )
 
-test('a batch with an unreadable token count prints "at least" before the sum of the readable counts', async () => {
-  const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
-  const exchange: Exchange = (request) => {
-    const isSecond = Buffer.from(request.body ?? []).includes('"b"')
-    return answering(isSecond ? withOutput('"5"') : message('Hi'))(request)
-  }
-  const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
-  const { code, out, err } = await run(argv, { cwd, exchange })
-  const results = out.trimEnd().split('\n')
-  expect(code).toBe(0)
-  expect(results.map((line) => JSON.parse(line).usage)).toEqual([
-    { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+test.each([
+  [
+    'an unreadable token count',
+    withOutput('"5"'),
     { inputTokens: 3, outputTokens: null, totalTokens: null },
-    { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
-  ])
-  expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
-  const { usage } = readJson(cwd, 'r')
-  expect(usage).toMatchObject({ inputTokens: 9, outputTokens: null, totalTokens: null })
-})
+    9,
+  ],
+  ['an answer without usage', message('Hi', { usage: undefined }), undefined, null],
+])(
+  'a batch with %s prints "at least" before the sum of the other counts',
+  async (_, second, usage, input) => {
+    const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
+    const exchange: Exchange = (request) => {
+      const isSecond = Buffer.from(request.body ?? []).includes('"b"')
+      return answering(isSecond ? second : message('Hi'))(request)
+    }
+    const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
+    const { code, out, err } = await run(argv, { cwd, exchange })
+    const results = out.trimEnd().split('\n')
+    expect(code).toBe(0)
+    expect(results.map((line) => JSON.parse(line).usage)).toEqual([
+      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+      usage,
+      { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
+    ])
+    expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
+    expect(err).toContain('--max-total-tokens did not count answers whose usage the service did not report')
+    const report = readJson(cwd, 'r')
+    expect(report.usage).toMatchObject({ inputTokens: input, outputTokens: null, totalTokens: null })
+  },
+)

@@ -10,9 +10,11 @@ export const continued = (continuationToken?: string) => ({ finishReason: 'CONTI
 export const whole = { finishReason: 'STOP' }
 
 /** Creates the token counts of one response. */
-export const used = (promptTokenCount: number, candidatesTokenCount: number) => ({
-  usageMetadata: { promptTokenCount, candidatesTokenCount },
-})
+export const used = (
+  promptTokenCount: number,
+  candidatesTokenCount: number,
+  cachedContentTokenCount?: number,
+) => ({ usageMetadata: { promptTokenCount, candidatesTokenCount, cachedContentTokenCount } })
 
 /** Answers with these chunks as server-sent events. */
 export const events = (...chunks: string[]) =>

@@ -56,6 +56,28 @@ describe('answer with the finish reason CONTINUATION', () => {
     })
   })
 
+  test.each([0, 1, 2])('the usage of a continued answer is null if part %i has no usage', async (lacking) => {
+    const usage = (part: number) => (part === lacking ? {} : used(10, 100, part === 1 ? 4 : undefined))
+    const exchange = answerInOrder(
+      piece('a', continued('t1'), usage(0)),
+      piece('b', continued('t2'), usage(1)),
+      piece('c', whole, usage(2)),
+    )
+    const ended = await runIn(['chat', 'x', '--report', 'r'], exchange)
+    expect([ended.code, ended.out]).toEqual([0, 'abc\n'])
+    const names = ['inputTokens', 'outputTokens', 'cacheReadInputTokens', 'totalTokens']
+    expect(names.map((name) => JSON.parse(ended.read('r')).usage[name])).toEqual([null, null, null, null])
+  })
+
+  test('the usage of a continued answer has the cached tokens of the part that reports them', async () => {
+    const exchange = answerInOrder(
+      piece('a', continued('t1'), used(10, 1)),
+      piece('b', whole, used(10, 1, 4)),
+    )
+    const ended = await runIn(['chat', 'x', '--report', 'r'], exchange)
+    expect(JSON.parse(ended.read('r')).usage).toMatchObject({ inputTokens: 20, cacheReadInputTokens: 4 })
+  })
+
   test('chat --stream prints each part of a continued answer as it arrives', async () => {
     const exchange = answerInOrder(
       events(piece('**One'), piece(', ', continued('t1'))),
@@ -117,11 +139,21 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ['cannot be sent', unreachable, 8, 'could not be continued: the connection was refused'],
   ['is cut off', answering('{"candidates":'), 8, 'could not be continued'],
   ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
-  ['has the same token and no text', piece('', continued('t1')), 8, 'neither text nor a new token'],
-  ['has an earlier token and text', piece('more', continued('t1')), 8, 'CONTINUATION without a new token'],
+  [
+    'has the same token and no text',
+    piece('', continued('t1'), used(0, 0)),
+    8,
+    'neither text nor a new token',
+  ],
+  [
+    'has an earlier token and text',
+    piece('more', continued('t1'), used(0, 0)),
+    8,
+    'CONTINUATION without a new token',
+  ],
   [
     'is filtered',
-    '{"candidates":[{"finishReason":"SAFETY"}]}',
+    piece('', { finishReason: 'SAFETY' }, used(0, 0)),
     8,
     'neither text nor a new token; the answer was stopped: SAFETY',
   ],

@@ -38,7 +38,7 @@ test('image requests the rest of a continued answer and saves the images of all 
 
 test.each<[what: string, answer: string | Exchange, code: number]>([
   ['gets no answer', unanswered, 10],
-  ['has neither text nor a new token', piece('', continued('t1')), 8],
+  ['has neither text nor a new token', piece('', continued('t1'), used(0, 0)), 8],
 ])('image saves images and text of the first part if its continuation %s', async (_, answer, code) => {
   const first = picture(continued('t1'), used(10, 20))
   const ended = await runIn(['fox', '--retries', '0', '--report', 'r'], answerInOrder(first, answer))

@@ -88,7 +88,7 @@ describe('image that may be cut', () => {
   const stopped = imageAnswer(inline(png())).replace('"STOP"', '"MAX_TOKENS"')
   const damaged = imageAnswer(inline(png().subarray(0, -12)), inline(png(9)))
   const whole = imageAnswer(inline(png()))
-  const limit = 'the answer was cut at the output limit (--max-output-tokens)'
+  const limit = 'the answer was cut at the output limit (--max-output-tokens N sets it)'
   const noEnd = 'fox.png: the PNG has no end, so it may be cut off'
 
   test.each([
