@@ -230,20 +230,21 @@ const maxBlockLength = 16384
 
 class AnswerText {
   isBlank = true
-  #blocks: Buffer[] = []
+  #blocks: { bytes: Buffer; encoding: BufferEncoding }[] = []
   #last = ''
 
   add(text: string): void {
     this.#last += text
     if (this.#last.length > maxBlockLength) {
-      // UTF-8 would replace half of a surrogate pair.
-      this.#blocks.push(Buffer.from(this.#last, 'utf16le'))
+      // UTF-8 needs half the memory for most texts, but would replace half of a surrogate pair.
+      const encoding = this.#last.isWellFormed() ? 'utf8' : 'utf16le'
+      this.#blocks.push({ bytes: Buffer.from(this.#last, encoding), encoding })
       this.#last = ''
     }
     this.isBlank &&= text.trim() === ''
   }
 
   read(): string {
-    return this.#blocks.map((block) => block.toString('utf16le')).join('') + this.#last
+    return this.#blocks.map(({ bytes, encoding }) => bytes.toString(encoding)).join('') + this.#last
   }
 }
