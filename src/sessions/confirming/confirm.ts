@@ -53,10 +53,15 @@ export async function confirmToolUses(
     uses = requireListedToolUses(access, given)
   }
   if (!allow && !deny) return askAndSend(access, uses, { ...options, pending }, send)
-  if (pending) uses = requireListedToolUses(access, await readState(access), pending)
+  const state = pending ? await readState(access) : undefined
+  if (state) uses = requireListedToolUses(access, state, pending)
   if (allow) refuseContradictedToolUses(uses)
   const reason = message === undefined ? undefined : await context.input.readFlagValue(message, '--message')
   await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
+  const open = state?.pending.filter((id) => uses.every((use) => use.id !== id)) ?? []
+  // With --follow, `send` reports whether the session still waits.
+  if (state && open.length > 0 && !options.follow)
+    throw createWaitingError(context, access.parts.params.session, state, open)
 }
 
 /**
@@ -199,7 +204,7 @@ function requireListedToolUses(
   const uses = pending.flatMap((id) => {
     const use = state.getToolUse(id)
     const why = use && findUnconfirmableReason(access, use)
-    if (why) context.messages.note(why)
+    if (why) context.messages.warn(why)
     return why ? [] : [use ?? { id }]
   })
   if (uses.length > 0) return uses

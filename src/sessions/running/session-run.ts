@@ -222,7 +222,7 @@ export class SessionRun implements SessionClient, WorkHooks {
       return error.with({ ...accepted, consequence: `${taskAcceptedText}; its events: ${inspectCommand}` })
     const unfollowed = explainFollowFailure(error, {
       ...accepted,
-      retry: canRetryLater ? 'later' : 'look-first',
+      retry: canRetryLater ? 'later' : 'never',
     })
     // The message that parley could not follow the session fits only a failure while parley follows it.
     // An earlier failure concerns the response to the task. A failure after the session has stopped concerns

@@ -131,8 +131,8 @@ function explainAfterAcceptance(
   const { consequence = hint } = error.details
   // A failure of kind `response` may be about the response to the sent events, so it does not get the message
   // "could not be followed".
-  if (error.kind === 'response') return error.with({ sent: 'yes', retry: 'look-first', consequence })
-  return explainFollowFailure(error, { retry: 'look-first', consequence: hint })
+  if (error.kind === 'response') return error.with({ ...known, consequence })
+  return explainFollowFailure(error, { retry: 'never', consequence: hint })
 }
 
 /**

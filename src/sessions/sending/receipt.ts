@@ -16,9 +16,9 @@ interface ReceiptOptions {
 }
 
 /**
- * Reads the receipt, which is the response to sent events, and returns the events in its field `data`. An
- * empty body with a 2xx status means that the service accepted the events. Throws a `CliError` for any other
- * body, because a login page may also have status 200.
+ * Reads the receipt, which is the response to sent events, and returns the events in its field `data`. A
+ * complete empty body with a 2xx status means that the service accepted the events. Throws a `CliError` for any
+ * other body, because a login page or an error may also have status 200.
  */
 export async function readReceipt(
   { flags, output }: Context,
@@ -32,7 +32,7 @@ export async function readReceipt(
   const isError = isErrorEnvelope(receipt)
   const isReceipt = parsed.success && !isError
   const isEmpty = text.trim() === ''
-  const isAccepted = isReceipt || (isEmpty ? !cut || isJson(response) : !isError && beginsAsReceipt(text))
+  const isAccepted = isReceipt || (isEmpty ? !cut : !isError && beginsAsReceipt(text))
   if (isAccepted) {
     response.accept(acceptedText)
     onAccepted()
@@ -87,8 +87,5 @@ export function addIdsFromReceipt(
   if (isOfBody) return given.map((event, i) => ({ ...event, id: receipt[i]?.id }))
   return receipt.some(({ id }) => id !== undefined) ? receipt : given
 }
-
-const isJson = ({ headers: { 'content-type': type = '' } }: HttpResponse) =>
-  type === '' || /\bjson\b/i.test(type)
 
 const beginsAsReceipt = (text: string) => /^\s*\{\s*"data"\s*:\s*\[/.test(text)

@@ -53,6 +53,19 @@ test.each([
   expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
 })
 
+test('events confirm --pending --allow exits with 12 if a custom tool use stays open', async () => {
+  const { confirm, posts } = open([bash('t1'), custom('c2'), waitsFor('t1', 'c2')])
+  const { code, err } = await confirm(['--pending', '--allow', '--errors', 'json'])
+  expect({ code, posts }).toEqual({ code: 12, posts: [[confirms('t1')]] })
+  const lines = err.trimEnd().split('\n')
+  expect(JSON.parse(lines.at(-1) ?? '').error).toMatchObject({
+    sent: 'yes',
+    retry: 'never',
+    pending: ['c2'],
+    hints: ['to send a result: parley events send -s s1 --custom-tool-result c2=TEXT'],
+  })
+})
+
 test('events confirm names the command that prints events as JSON if its input is text', async () => {
   const { pipe, posts } = open()
   const ended = await pipe('toolu_1\tagent.tool_use\tbash', '--allow')

@@ -274,7 +274,7 @@ test.each([
   })
   const { code, err } = await service.run([...argv, '--deadline', '1h'])
   const error = readError(err)
-  expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'look-first'])
+  expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'never'])
   const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
   expect(fixes).toHaveLength(status === 402 ? 0 : 1)
 })
