@@ -39,9 +39,10 @@ export interface SessionClient {
   }
 }
 
-export async function createSessionClient(context: Context, options: SessionOptions) {
+/** `fix`: how a user names the session, for the failure without a session. */
+export async function createSessionClient(context: Context, options: SessionOptions, fix?: string) {
   const settings = await readSettings(context)
-  const parts = createSessionRequestDefaults(context, settings, options)
+  const parts = createSessionRequestDefaults(context, settings, options, fix)
   return { context, settings, parts, caller: createServiceCaller(context, settings) }
 }
 
@@ -56,11 +57,12 @@ export function createSessionRequestDefaults(
   context: Context,
   settings: ResolvedSettings,
   { session: given = context.host.env.PARLEY_SESSION, ...options }: SessionOptions,
+  fix = 'use -s ID',
 ): SessionClient['parts'] {
   const session = given?.trim()
   if (!session)
     throw usageError(
-      `no session was given: use -s ID (sessions show: ID without -s) or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
+      `no session was given: ${fix} or set PARLEY_SESSION; 'parley sessions list${formatProfileFlag(settings)}' lists the ids`,
     )
   return {
     params: { session },

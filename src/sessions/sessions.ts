@@ -196,7 +196,7 @@ const labelColumns = 'may wait for'.length + columnGap.length
 
 export async function showSession(context: Context, options: SessionOptions): Promise<void> {
   const { host, flags, output, messages } = context
-  const access = await createSessionClient(context, options)
+  const access = await createSessionClient(context, options, 'add its id')
   const { caller, parts } = access
   if (await caller.preview(endpoints.readSession, parts)) return
   const { session, bytes } = await caller.call(endpoints.readSession, parts, (response) =>

@@ -248,6 +248,17 @@ test('sessions show prints the status, the usage, the waiting tool uses, and the
   expect(JSON.parse(raw.out)).toMatchObject({ id: 'sesn_1', usage })
 })
 
+test.each([
+  ['events list', 'use -s ID'],
+  ['sessions show', 'add its id'],
+])('%s without a session says how to name it: %s', async (command, how) => {
+  const ended = await run(command.split(' '))
+  expect(ended).toMatchObject({
+    code: 2,
+    err: `parley: no session was given: ${how} or set PARLEY_SESSION; 'parley sessions list' lists the ids\n`,
+  })
+})
+
 test('sessions show and events follow cut no id of a waiting tool use on a narrow terminal', async () => {
   const id = `toolu_${'0123456789'.repeat(3)}`
   const service = createSessionService({ history: [bash(id), waitsFor(id)] })
