@@ -108,7 +108,7 @@ export class WorkTracker {
     for (const hooks of this.#hooks.toReversed()) {
       const saved = saveParts(hooks)
       savedFiles.push(...saved.flatMap(({ name }) => name ?? []))
-      texts.push(...saved.map(describeSavedData), hooks.onInterrupt?.())
+      texts.push(...saved.map((part, index) => describeSavedData(part, index === 0)), hooks.onInterrupt?.())
     }
     const after =
       this.#acceptedMessage !== undefined && running !== undefined ? `after that ${running}` : running

@@ -1,4 +1,5 @@
 import { toOneLine } from '../io/escape.ts'
+import type { SavedData } from '../io/saved-data.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 
 export interface AnswerOutcome {
@@ -10,10 +11,14 @@ export interface AnswerOutcome {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-const unprintedContent = ['a function call', 'a picture', 'a file', 'code']
+const savedContent = ['a picture', 'a file']
+const unprintedContent = ['a function call', ...savedContent, 'code']
 
-/** `isTextOnly` means that the output has only the text of the first candidate. */
-export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): string[] =>
+/**
+ * `isTextOnly` means that the output has only the text of the first candidate. `saved`: where the pictures
+ * and files of the answer are.
+ */
+export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false, saved?: SavedData): string[] =>
   [
     isTextOnly && outcome.otherContent.has('replaced bytes')
       ? 'the answer has \ufffd, which usually replaces bytes that are not UTF-8'
@@ -26,7 +31,7 @@ export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false): 
       : undefined,
     ...unprintedContent.map((what) =>
       isTextOnly && outcome.otherContent.has(what)
-        ? `the answer also has ${what}, which parley does not print; --raw prints it`
+        ? `the answer also has ${what}, which parley does not print; ${saved && savedContent.includes(what) ? `it ${saved.outcome}` : '--raw prints it'}`
         : undefined,
     ),
     describeCutAnswer(outcome),

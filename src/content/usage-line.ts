@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { toOneLine } from '../io/escape.ts'
+import type { SavedData } from '../io/saved-data.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import type { TokenCount } from '../wire/token-count.ts'
 import { type AnswerOutcome, listAnswerWarnings } from './answer-checks.ts'
@@ -10,8 +11,9 @@ export function printWarningsAndUsageLine(
   outcome: AnswerOutcome,
   showsUsage: boolean | undefined,
   isTextOnly?: boolean,
+  saved?: SavedData,
 ): void {
-  for (const warning of listAnswerWarnings(outcome, isTextOnly)) context.messages.warn(warning)
+  for (const warning of listAnswerWarnings(outcome, isTextOnly, saved)) context.messages.warn(warning)
   printUsageLine(context, outcome.summary, showsUsage)
 }
 

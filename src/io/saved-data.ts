@@ -1,4 +1,4 @@
-import { CliError } from '../errors.ts'
+import type { CliError } from '../errors.ts'
 import { toOneLine } from './escape.ts'
 
 export interface SavedData {
@@ -9,14 +9,13 @@ export interface SavedData {
   unsaved?: string | undefined
 }
 
-export const describeSavedData = ({ outcome }: SavedData): string =>
-  toOneLine(`the received data ${outcome}`, 2000)
+export const describeSavedData = ({ outcome }: SavedData, isFirst = true): string =>
+  toOneLine(`${isFirst ? 'the received data' : 'the rest'} ${outcome}`, 2000)
 
-export const addSavedDataToFailure = (failure: CliError, part: SavedData | undefined): CliError =>
-  part
-    ? new CliError(failure.kind, `${failure.message}; ${describeSavedData(part)}`, {
-        ...failure.details,
-        savedFiles: [...(failure.details.savedFiles ?? []), ...(part.name === undefined ? [] : [part.name])],
-        answer: failure.details.answer ?? part.unsaved,
-      })
-    : failure
+export function addSavedDataToFailure(failure: CliError, part: SavedData | undefined): CliError {
+  if (!part) return failure
+  const { savedFiles, answer = part.unsaved } = failure.details
+  const names = part.name === undefined ? [] : [part.name]
+  const message = `${failure.message}; ${describeSavedData(part, !savedFiles)}`
+  return failure.with({ savedFiles: [...(savedFiles ?? []), ...names], answer }, message)
+}

@@ -321,10 +321,25 @@ test('a resumed run may send or bill something twice only if the resume command 
 test('an interrupted run saves the received data of all unfinished work, the newest first, and names the files', () => {
   const tracker = new WorkTracker()
   open(tracker, { save: () => [{ outcome: 'is saved as a', name: 'a' }], onInterrupt: () => 'outer' })
-  open(tracker, { save: () => [undefined, { outcome: 'could not be saved as b' }] })
+  const save = () => [
+    undefined,
+    { outcome: 'could not be saved as b' },
+    { outcome: 'is saved as c', name: 'c' },
+  ]
+  open(tracker, { save })
   expect(tracker.interrupt()).toEqual({
-    consequence: 'the received data could not be saved as b; the received data is saved as a; outer',
-    savedFiles: ['a'],
+    consequence:
+      'the received data could not be saved as b; the rest is saved as c; the received data is saved as a; outer',
+    savedFiles: ['c', 'a'],
+  })
+})
+
+test('a failed run names the file of the text and the file of the rest', async () => {
+  const save = () => ['a.txt', 'b.json'].map((name) => ({ outcome: `is saved as ${name}`, name }))
+  const work = new WorkTracker().during({ save }, () => Promise.reject(new CliError('file', 'no space')))
+  await expect(work).rejects.toMatchObject({
+    message: 'no space; the received data is saved as a.txt; the rest is saved as b.json',
+    details: { savedFiles: ['a.txt', 'b.json'] },
   })
 })
 

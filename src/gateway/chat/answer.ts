@@ -170,9 +170,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         throw createResponseError(missing)
       }
       await file?.commit()
-      const saved = saveFiles()
-      printWarningsAndUsageLine(context, end, showsUsage, !isRaw)
-      if (saved) context.messages.warn(`the received data ${saved.outcome}`)
+      printWarningsAndUsageLine(context, end, showsUsage, !isRaw, saveFiles())
       return answer
     },
 

@@ -193,7 +193,7 @@ describe('chat sends a prompt and prints the answer', () => {
     ],
   ])('if %s has a text and a picture, chat prints the text, saves the picture and warns', async (...of) => {
     const exchange = answering(of[1], of[2])
-    const warning = 'the answer also has a picture, which parley does not print; --raw prints it'
+    const unprinted = 'the answer also has a picture, which parley does not print'
     for (const flags of [[], ['--stream'], ['-o', 'a.md']]) {
       const TMPDIR = temporaryFolder()
       const cwd = temporaryFolder()
@@ -203,7 +203,7 @@ describe('chat sends a prompt and prints the answer', () => {
       expect(ended).toMatchObject({
         code: 0,
         out: flags[0] === '-o' ? '' : 'A fox\n',
-        err: `parley: ${warning}\nparley: the received data is saved as ${join(TMPDIR, name)}\n`,
+        err: `parley: ${unprinted}; it is saved as ${join(TMPDIR, name)}\n`,
       })
     }
     const TMPDIR = temporaryFolder()
@@ -212,7 +212,11 @@ describe('chat sends a prompt and prints the answer', () => {
       err: '',
     })
     const batch = await run(['chat', '--batch', '-'], { exchange, stdin: '"x"\n', env: { TMPDIR } })
-    expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'A fox', warning })
+    expect(JSON.parse(batch.out)).toMatchObject({
+      ok: true,
+      text: 'A fox',
+      warning: `${unprinted}; --raw prints it`,
+    })
     expect(readdirSync(TMPDIR)).toEqual([])
   })
 })
