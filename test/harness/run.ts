@@ -113,7 +113,7 @@ export async function run(argv: string[], options: RunOptions = {}): Promise<End
       open: () => Readable.from(pieces(stdin ?? typeLines(typed ?? ''))),
     },
     stdout: { ...stdout.end, columns, rows },
-    stderr: { ...stderr.end, columns },
+    stderr: { ...stderr.end, columns, rows },
     timers: createFastClock(),
     ...Object.fromEntries(Object.entries(replaced).filter(([, value]) => value !== undefined)),
     ...(exchangeOrNetwork === 'network'

@@ -18,6 +18,11 @@ interface PromptedToolUse {
   fingerprint?: string | undefined
 }
 
+/** Rows that show the id, the tool and the start of the input. */
+const repeatedRows = 8
+/** Rows before and after the tool use on a terminal of 80 columns: its number, the legend and the question. */
+const legendRows = 4
+
 interface PersonDecision {
   decision: 'allow' | 'deny'
   reason?: string
@@ -134,7 +139,7 @@ export class ConfirmationPrompt {
         this.#decisions.set(use.id, { decision: 'allow' })
         continue
       }
-      this.#print(`parley: tool use ${index + 1} of ${shown.length}:\n${rows}`)
+      this.#print(`parley: tool use ${index + 1} of ${shown.length}:\n${rows}${this.#repeatStart(rows)}`)
       if (use.mismatchReason !== undefined) this.#printWrapped(`  ${toOneLine(use.mismatchReason)}`)
       if (!this.#prompter) this.#printWrapped(formatLegend(use))
       const answer = await this.#ask(use)
@@ -168,6 +173,14 @@ export class ConfirmationPrompt {
     } finally {
       this.#open = undefined
     }
+  }
+
+  /** Repeats the first rows of a tool use that is longer than the window, because they have scrolled away. */
+  #repeatStart(text: string): string {
+    const rows = text.split(/(?<=\n)/)
+    if (rows.length + legendRows <= (this.#context.host.stderr.rows || Infinity)) return ''
+    const start = rows.slice(0, repeatedRows)
+    return `parley: this tool use has ${rows.length} rows; the first ${start.length} again:\n${start.join('')}`
   }
 
   get #columns(): number {

@@ -13,10 +13,11 @@ const listing = (page: string): Exchange => {
 }
 
 /** Runs confirm with a person who is prompted about the tool uses of this page and types `typed`. */
-async function promptAbout(page: string, typed: string, columns?: number) {
+async function promptAbout(page: string, typed: string, columns?: number, rows?: number) {
   const ended = await run(['events', 'confirm', '-s', 's', '--pending'], {
     typed,
     columns,
+    rows,
     env: { NO_COLOR: '1' },
     tty: ['stdout', 'stderr'],
     exchange: listing(page),
@@ -106,6 +107,35 @@ test.each<[what: string, input: string, rows: string[]]>([
   const { err } = await promptAbout(`{"data":[${use},${JSON.stringify(waitsFor('t1'))}]}`, 'n\n')
   expect(shownIn(err).slice(2)).toEqual(rows)
 })
+
+test.each([
+  [20, false],
+  [21, true],
+])(
+  'a prompt repeats the start of a tool use with %i rows on a terminal of 24 rows: %s',
+  async (count, isRepeated) => {
+    const lines = Array.from({ length: count - 4 }, (_, index) => `echo ${index}`)
+    const page = JSON.stringify({
+      data: [bash('t1', { input: { command: ['rm -rf /', ...lines].join('\n') } }), waitsFor('t1')],
+    })
+    const { err } = await promptAbout(page, 'y\n', 80, 24)
+    const start = [
+      'id: t1',
+      'tool: bash',
+      'command:',
+      '  rm -rf /',
+      '  echo 0',
+      '  echo 1',
+      '  echo 2',
+      '  echo 3',
+    ]
+    expect(shownIn(err)).toEqual([
+      ...start,
+      ...lines.slice(4).map((line) => `  ${line}`),
+      ...(isRepeated ? start : []),
+    ])
+  },
+)
 
 test('V24, V67: a prompt escapes invisible characters, and each row begins with a prefix of parley', async () => {
   const evil =
