@@ -1,3 +1,4 @@
+import { extname } from 'node:path'
 import { detectMimeType } from '../../io/file-content.ts'
 import { isMarkup } from '../../wire/markup.ts'
 
@@ -10,6 +11,12 @@ const canonicalExtensions = new Map([
 ])
 
 const normalizeExtension = (name: string) => canonicalExtensions.get(name) ?? name
+
+/** Returns a note if a file name has the extension of another image format. */
+export function findWrongExtension(path: string, extension: string): string | undefined {
+  const named = getExtension(`image/${extname(path).slice(1).toLowerCase()}`)
+  return named === undefined || named === extension ? undefined : `the image has the format ${extension}`
+}
 
 function getExtension(mimeType: string): string | undefined {
   const [, name = ''] = /^image\/(?:x-ms-)?(.*?)(?:-sequence)?$/.exec(mimeType) ?? []

@@ -8,7 +8,7 @@ import { decodeBase64 } from '../../wire/gateway/base64.ts'
 import type { FoundImage } from '../../wire/gateway/found-images.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import type { ImageDestination } from './destination.ts'
-import { detectImageFormat } from './format.ts'
+import { detectImageFormat, findWrongExtension } from './format.ts'
 
 export interface ImageSaveOptions {
   destination: ImageDestination
@@ -88,6 +88,8 @@ async function saveImage(
   })
   if (problem !== undefined) warn(`${path ?? 'stdout'}: ${problem}`)
   if (path === undefined) return
+  const wrong = findWrongExtension(path, extension)
+  if (wrong !== undefined) context.messages.note(`${path}: ${wrong}`)
   addFileToReport(context.reportData, path)
   await onSaved(path, { bytes, extension })
   // Writing an image is synchronous, so a signal that arrived meanwhile ends the process only here.

@@ -64,12 +64,11 @@ test.each([
   expect(await image(['x'], parts(inline(longer, '')))).toMatchObject({ code: 0, err: '' })
 })
 
-test('image -o FILE keeps the name, even if its extension does not match the format', async () => {
-  for (const name of ['a.jpg', 'a', 'b.PNG'])
-    expect(await image(['x', '-o', name])).toMatchObject({
-      code: 0,
-      out: `${name}\n`,
-      err: '',
-      files: [name],
-    })
+test('image -o FILE keeps the name, and prints a note if its extension means another format', async () => {
+  for (const name of ['a.JPG', 'a', 'b.PNG', 'c.v2']) {
+    const err = name === 'a.JPG' ? 'parley: a.JPG: the image has the format png\n' : ''
+    const saved = { code: 0, out: `${name}\n`, files: [name] }
+    expect(await image(['x', '-o', name])).toMatchObject({ ...saved, err })
+    expect(await image(['x', '-o', name, '-q'])).toMatchObject({ ...saved, err: '' })
+  }
 })
