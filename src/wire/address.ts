@@ -11,8 +11,17 @@ const addressPattern =
  */
 export function findAddressProblem(text: string): string | undefined {
   if (!/^https?:\/\//i.test(text)) return 'must begin with https:// or http://'
-  if (addressPattern.test(text) && URL.canParse(text)) return undefined
+  if (addressPattern.test(text) && isUrl(text)) return undefined
   return 'must have only a host, a port and a path: no user name, query, fragment, blank, quote or backslash'
+}
+
+/** On Node 20, `URL.canParse` rejects letters outside of ASCII after some thousand calls. */
+function isUrl(text: string): boolean {
+  try {
+    return new URL(text).host !== ''
+  } catch {
+    return false
+  }
 }
 
 export function isUnencryptedRemote(address: string): boolean {
