@@ -82,7 +82,11 @@ function prepareProtected(path: string, info: ProcessInfo): void {
   const folder = dirname(path)
   makeFolderWithParents(folder)
   const link = findSymbolicLink(path)
-  if (link) throw createProfileFileError(link, 'it is a symbolic link: change the file that it points to')
+  if (link) {
+    const target = link === folder ? 'the folder' : 'the folder of the file'
+    const why = `it is a symbolic link: set PARLEY_CONFIG_DIR to ${target} that it points to`
+    throw createProfileFileError(link, why)
+  }
   const stat = lstatIfExists(path)
   if (stat && info.uid !== undefined && stat.uid !== info.uid) {
     throw createProfileFileError(path, `it belongs to another user (uid ${stat.uid}), so it is not changed`)

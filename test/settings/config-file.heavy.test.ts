@@ -159,7 +159,7 @@ test.each([
 )
 
 test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
-  const { cwd, path, text, world } = createProfileHome(profileFileContent, 0o640)
+  const { cwd, folder, path, text, world } = createProfileHome(profileFileContent, 0o640)
   const target = join(cwd, 'target.json')
   renameSync(path, target)
   symlinkSync(target, path)
@@ -168,11 +168,20 @@ test('C12: parley reads a profile file through a symbolic link, but never writes
   expect(read).toMatchObject({ code: 0, out: 'https://a.test\n' })
   expect(read.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
   expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject(
-    rejected(3, `${path}: it is a symbolic link`),
+    rejected(
+      3,
+      `${path}: it is a symbolic link: set PARLEY_CONFIG_DIR to the folder of the file that it points to`,
+    ),
   )
   expect(text()).toBe(before)
   expect(modeOf(target)).toBe('640')
   expect(lstatSync(path).isSymbolicLink()).toBe(true)
+  const link = join(cwd, 'link')
+  symlinkSync(folder, link)
+  const linked = { ...world, env: { ...world.env, PARLEY_CONFIG_DIR: link } }
+  expect(await run(['config', 'set', 'timeout', '5'], linked)).toMatchObject(
+    rejected(3, `${link}: it is a symbolic link: set PARLEY_CONFIG_DIR to the folder that it points to`),
+  )
 })
 
 test.each([
