@@ -88,6 +88,8 @@ function toCurl(
   const how = method === 'HEAD' ? '--head' : `--request ${method}`
   const lines = [`curl --silent --show-error ${how} ${quote(url)}`]
   if (/[[\]{}]/.test(url)) lines.push('--globoff')
+  // Without this flag, curl would write a stream to a pipe in blocks of 4 KiB.
+  if (headers.Accept?.startsWith('text/event-stream')) lines.push('--no-buffer')
   const { cacert, connectTimeout, deadline } = values
   if (cacert !== undefined) lines.push(`--cacert ${quote(cacert)}`)
   if (origins.connectTimeout?.source !== 'default') lines.push(`--connect-timeout ${connectTimeout}`)

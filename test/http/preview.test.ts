@@ -85,6 +85,16 @@ test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   expect(refused).toMatchObject({ code: 3, err: 'parley: the gateway answered 401\n' })
 })
 
+test.each([
+  ['chat x', false],
+  ['chat x --stream', true],
+  ['events follow -s s', true],
+  ['events list -s s', false],
+])('%s --curl turns off the buffer of curl: %s', async (line, isStream) => {
+  const { out } = await run([...line.split(' '), '--curl'])
+  expect(out.includes('--no-buffer')).toBe(isStream)
+})
+
 test('--curl prints the certificates and time limits that parley would use', async () => {
   const flags = ['--cacert', "it's.pem", '--connect-timeout', '500ms', '--deadline', '2m']
   const { out } = await run(['chat', 'x', '--curl', ...flags])
