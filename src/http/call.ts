@@ -144,7 +144,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
       }
     }
     const sending = retry(deadline, rules, attempt)
-    if (hasSpinner) spinner.show('waiting for the answer')
+    if (hasSpinner) spinner.show(rules.describeWait)
     try {
       return await sending
     } catch (error) {
@@ -191,8 +191,10 @@ function createCallRules(
   call: TrackedCall,
   policy: RetryPolicy & Pick<Endpoint, 'isRepeatedIfCut'>,
   limits: { deadline: Deadline; requireLock: RequestParts['requireLock']; renewSecret(): boolean },
-): RetryRules {
+): RetryRules & { describeWait(): string } {
   const { deadline, requireLock, renewSecret } = limits
+  const since = timers.now()
+  let nextAttemptAt = since
   /**
    * Failure of the attempt that reached the latest delivery state. `undefined` if no attempt sent anything.
    */
@@ -230,7 +232,14 @@ function createCallRules(
       last = ended.kind === 'not-sent' && furthest ? joinEarlier(ended, furthest) : ended
       if (wait instanceof CliError) return last
       if (wait > 0) messages.note(describeRetry(last, wait))
+      nextAttemptAt = timers.now() + wait
       return wait
+    },
+    describeWait() {
+      const now = timers.now()
+      return now < nextAttemptAt
+        ? `trying again in ${Math.ceil((nextAttemptAt - now) / 1000)} s`
+        : `waiting for the answer · ${Math.floor((now - since) / 1000)} s`
     },
     requireNext(failure) {
       const earlier = last ?? failure

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { configFolder } from '../harness/run.ts'
+import { response } from '../harness/server.ts'
 import { okResponse, respondWith } from './answers.ts'
 import { type FaultRow, testFaultsOnce } from './rows.ts'
 import { terminalCommand } from './terminal.ts'
@@ -41,6 +42,14 @@ testFaultsOnce('V: parley prints readable output on a terminal', [
       },
     }),
   ),
+  {
+    name: 'V41: the spinner of parley shows the seconds until the next attempt',
+    shell: terminalCommand('stty cols 80 rows 24; TERM=xterm parley chat hi'),
+    script: respondWith(response('{}', '429 Slow down', ['retry-after: 2']), okResponse),
+    code: 0,
+    reqs: 2,
+    out: (out) => /trying again in 2 s.*trying again in 1 s/s.test(out.toString()),
+  },
   ...['', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
       (flag): FaultRow => ({
