@@ -17,9 +17,12 @@ export interface Prompter {
 }
 
 interface QuestionOptions {
-  /** A hidden answer has all lines of a pasted text, because nobody would see that a line is missing. */
+  /** If true, the terminal does not show the answer. The default of `takesLines` is then true. */
   isHidden?: boolean
-  /** If true, the answer has all lines of a pasted text. Otherwise a visible answer is its first line. */
+  /**
+   * If true, the answer has all lines of a pasted text. Otherwise it is the first line. In a hidden answer, nobody
+   * would see that lines are missing.
+   */
   takesLines?: boolean
   /** Aborting rejects `prompt` with the signal's reason and drops the typed part of the answer. */
   signal?: AbortSignal | undefined

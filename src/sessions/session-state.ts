@@ -81,7 +81,7 @@ class OrderedState {
   /** Ids of the waiting tool uses that an interrupt of a client has ended since the last idle event. */
   protected readonly interrupted = new Set<string>()
   protected readonly unanswered = new Set<string>()
-  /** Ids of the tool uses that a client allowed, and for whose results of a client the session now waits. */
+  /** Ids of the tool uses that a client allowed, and whose result a client must send. */
   protected readonly awaitingResult = new Set<string>()
   protected readonly background = new BackgroundWork()
   /**
@@ -103,7 +103,7 @@ class OrderedState {
    */
   sendsIdleEvents = false
   protected idle: ReturnType<typeof readStopReason> = { type: 'none' }
-  /** Ids of the tool uses in the last `session.status_idle`, also of the answered ones. */
+  /** Ids of the tool uses in the last `session.status_idle`, including answered tool uses. */
   protected listed: ReadonlySet<string> = new Set()
   /** Ids of the unanswered tool uses in the last idle event. May include tool uses whose thread has ended. */
   protected readonly unansweredListed = new Set<string>()

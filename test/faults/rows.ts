@@ -84,7 +84,7 @@ export const testNetworkFaults = (group: string, rows: readonly FaultRow[]): voi
     [argv[0], argv[0] === 'events' && argv[1], argv.includes('--stream'), code].join(),
   )
 
-/** Tests the rows. `npm run test:all` tests only the first row of each sort, in a separate process. */
+/** Tests the rows, or with `npm run test:all` only the first row of each sort, in a separate process. */
 function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultRow) => string): void {
   if (process.env.TEST_PROOF || !process.env.TEST_ALL) {
     testFaultsOnce(group, rows)
@@ -95,8 +95,8 @@ function runRows(group: string, rows: readonly FaultRow[], getSort: (row: FaultR
     const sort = getSort(row)
     return !sorts.has(sort) && sorts.add(sort)
   })
-  const inProcess = firsts.map((row) => ({ ...row, name: `${row.name} (in a separate process)` }))
-  if (inProcess.length > 0) testFaultsOnce(group, inProcess, runInSlot)
+  const separate = firsts.map((row) => ({ ...row, name: `${row.name} (in a separate process)` }))
+  if (separate.length > 0) testFaultsOnce(group, separate, runInSlot)
 }
 
 /** Tests each row once. Heavy tests call this function directly, because their rows take long. */

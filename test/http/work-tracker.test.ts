@@ -121,7 +121,7 @@ describe('message of an interrupted run', () => {
     expect(tracker.interrupt().consequence).toBe(refused)
   })
 
-  test('the message of an interrupted run describes the running call that is sent the furthest', () => {
+  test('the message of an interrupted run describes the running call that got the furthest', () => {
     const tracker = new WorkTracker()
     tracker.beginCall(chatRules).reach('sent')
     tracker.beginCall(chatRules)

@@ -74,7 +74,7 @@ test.each<[string, CliError]>([
   ['without a connection', failure('not-sent', { delivery: 'not-sent', sent: 'no', consequence: 'x' })],
   ['without a response', failure('unknown', { sent: 'unknown' })],
   ['of 502s', failure('service', { status: 502 })],
-])('after 5 min %s, the events of the session are incomplete', (_, error) => {
+])('parley reports incomplete events after 5 min %s', (_, error) => {
   const { kind, message, details } = decide(error, { times: 1, later: 5 * minutes }) as CliError
   expect([kind, message]).toEqual(['response', 'x (parley tried for 5 min)'])
   expect(details).toEqual({ ...(error.details.status && { status: 502 }), sent: undefined, retry: 'later' })
@@ -112,7 +112,7 @@ test('parley prints each minute that its requests still fail, until the service 
   expect(notes).toEqual([first, still(1), still(2), first])
 })
 
-test('several policies of a run print each note only once', () => {
+test('the reconnect policies of a run together print each note only once', () => {
   const { policy, createOther, notes, pass } = createPolicy(Infinity)
   const other = createOther()
   for (const milliseconds of [0, 30_000, 30_000, 10_000]) {

@@ -211,7 +211,7 @@ test.each([
   ])
 })
 
-test.each([100, 120])('V51: events list cuts manyWords event types on %i columns', async (columns) => {
+test.each([100, 120])('V51: events list cuts long event types on %i columns', async (columns) => {
   const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
   const { rows } = await listOn(
     types.map((type) => saying(manyWords, { type, id: 'sevt_1' })),

@@ -85,7 +85,7 @@ function describeRefusal(error: unknown): string {
   return `$ref: ${reference} ${reference.startsWith('#') ? 'leads to no schema' : 'is outside of the file'}`
 }
 
-/** Bounds the time for an answer with millions of mismatches, many of which may be equal. */
+/** Maximum number of described mismatches, because an answer may have millions of them. Many may be equal. */
 const maxDescribed = 1000
 
 const describeAll = (errors: readonly ErrorObject[] | null | undefined): string[] =>

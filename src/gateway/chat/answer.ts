@@ -190,7 +190,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     return saveReceivedAnswer(context, content, 'txt', file)
   }
 
-  /** Saves the images and files of an answer with text, because they may be paid. */
+  /** Saves the images and files of an answer with text, because the user may have paid for them. */
   function saveFiles(): SavedData | undefined {
     return saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
   }

@@ -213,8 +213,8 @@ export class ToolUseResponder {
     const { host, input, messages } = context
     const needsApproval =
       plan.policy.toolCommands?.has(use.name) && getToolUseExecutor(use, plan.policy) === 'service'
-    // A run names the waiting tool uses at its end. Scripts read only that, but other threads of the session
-    // may delay the end.
+    // The failure at the end of the run lists the waiting tool uses, so a script needs no note then. While other
+    // threads work, the end may be far away.
     const isAtEnd = !host.stderr.isTerminal && input.stdinKind !== 'terminal' && follower.state.isIdle
     if (isAtEnd && !needsApproval) return
     const obstacle =

@@ -46,7 +46,7 @@ export class SessionRun implements SessionClient, WorkHooks {
    */
   interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
   hasStoppedFollowing = false
-  /** Id of the last event before the run followed the session. */
+  /** Id of the last event before this run began to follow the session. */
   lastEarlierId: string | undefined
   readonly follower: Follower
   /** True after the run has read the list and sent its task, if it has one to send. */

@@ -132,7 +132,7 @@ interface BodyReading {
   text: InstanceType<typeof TextDecoder>
   sink: AnswerSink
   isStreamed: boolean
-  /** The body until the decoder found text. */
+  /** The bytes that arrived before the decoder found text. */
   received: BodyCollector
   /** First failure to read a part of the body, which is thrown at the end of the body. */
   failure?: unknown

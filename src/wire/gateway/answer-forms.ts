@@ -67,7 +67,7 @@ const toFields = (value: unknown): Fields => (isObject(value) ? value : {})
 const toList = (value: unknown): unknown[] =>
   Array.isArray(value) ? value : value === undefined || value === null ? [] : [value]
 
-/** A text is a block of text. Another value that is not a block is unreadable. */
+/** Converts a string to a text block, and any other value that is not a block to an unreadable part. */
 const toBlocks = (value: unknown): Fields[] =>
   toList(value).map((each) => {
     if (typeof each === 'string') return { text: each }
@@ -118,7 +118,7 @@ function createPiece(blocks: Fields[], { id, model, stop_reason, usage }: Fields
 const isText = ({ type, text }: Fields): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(toText(type) ?? '')
 
-/** Returns the text of a `text_delta`. Faster than `readMessageEvent`, because most events are text deltas. */
+/** Returns the text of a `text_delta`. Faster than `readMessageEvent`: most events are text deltas. */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined

@@ -53,7 +53,12 @@ test.each<[number, string, Event[], string]>([
   [0, 'the turn has ended', [say('a', 'hi'), done('b')], 's1 is idle (end_turn); --stay waits for more'],
   [12, 'tool uses wait', [bash('toolu_1'), needsAction('toolu_1', 'x')], asks],
   [13, 'the idle event requires an action, but lists no ids', [needsAction()], 'requires_action'],
-  [13, 'it was terminated', [done('a'), { id: 'c', type: 'session.status_terminated' }], 'terminated'],
+  [
+    13,
+    'the session was terminated',
+    [done('a'), { id: 'c', type: 'session.status_terminated' }],
+    'terminated',
+  ],
 ])('events follow prints no event and exits with %i if %s', async (code, _, events, message) => {
   const followed = await createScripted([events], [[[], 'stay']]).events('follow')
   expect(followed).toMatchObject({ code, out: '', err: expect.stringContaining(message) })
@@ -311,19 +316,22 @@ test.each([
   ['--order desc', 2500],
   ['--order desc --limit 1200', 1200],
   ['--order desc --type agent.message', 1250],
-])('Y83: events list %s prints from the end if the service ignores the order', async (flags, count) => {
-  const events = Array.from({ length: 2500 }, (_, i) => ({
-    ...(i % 2 === 0 ? says('x') : endTurn),
-    id: `e${i}`,
-    processed_at: new Date(i * 1000).toISOString(),
-  }))
-  const page = answering(JSON.stringify({ data: events }))
-  const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], { ...world, exchange: page })
-  const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
-  expect(out.trim().split('\n')).toEqual(
-    wanted
-      .map(({ id }) => id)
-      .reverse()
-      .slice(0, count),
-  )
-})
+])(
+  'Y83: events list %s prints the newest events first if the service ignores the order',
+  async (flags, count) => {
+    const events = Array.from({ length: 2500 }, (_, i) => ({
+      ...(i % 2 === 0 ? says('x') : endTurn),
+      id: `e${i}`,
+      processed_at: new Date(i * 1000).toISOString(),
+    }))
+    const page = answering(JSON.stringify({ data: events }))
+    const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], { ...world, exchange: page })
+    const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
+    expect(out.trim().split('\n')).toEqual(
+      wanted
+        .map(({ id }) => id)
+        .reverse()
+        .slice(0, count),
+    )
+  },
+)

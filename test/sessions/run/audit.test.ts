@@ -110,9 +110,12 @@ test.each<[title: string, lines: string[], task: object | undefined]>([
   ['a done task', [sentTask, task('accepted'), task('done')], undefined],
   ['a task whose hash is not a text', [task('sent', { known, task: 5 })], undefined],
   ['a task of another session', [task('sent', { known, session: 's2' })], undefined],
-])('events run resumes the last task unless refused or done: audit file with %s', async (_, lines, state) => {
-  expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
-})
+])(
+  'events run resumes the last task of the audit file unless it was refused or done: %s',
+  async (_, lines, state) => {
+    expect(await readAudit(lines, (audit) => audit.task)).toEqual(state)
+  },
+)
 
 const started = use('start', { name: 'x' })
 const failed = use('end', { name: 'x', ...result('a', { is_error: true }) })
@@ -120,7 +123,11 @@ test.each<[title: string, lines: string[], commands: string[]]>([
   ['an unfinished command', [started], ['x t1: interrupted, effect unknown']],
   ['a failed command', [started, failed], ['x t1: failed']],
   ['a command that succeeded', [started, use('end', { name: 'x', ...result('a') })], []],
-  ['a failed one', [failed, task('accepted'), use('sent'), task('sent', { task: 5 })], ['x t1: failed']],
+  [
+    'a failed command after the last task',
+    [failed, task('accepted'), use('sent'), task('sent', { task: 5 })],
+    ['x t1: failed'],
+  ],
   ['a failed command before the last task', [failed, task('sent')], []],
   ['a line without a tool use', [line({ event: 'start', name: 'x' })], []],
 ])('events run reports failed or unfinished commands since the last task: %s', async (_, lines, commands) => {

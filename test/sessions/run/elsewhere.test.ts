@@ -74,7 +74,7 @@ test('a rerun resumes the task of an events run that could not write its report'
 const hasAnswer = (result: string) => `it already has the answer ${result}`
 
 test.each(['deny', 'allow'] as const)(
-  'a reply "%s" in the list is of another client if the lost reply was the opposite',
+  'a reply "%s" in the list counts as another client\'s if the reply of unknown delivery is the opposite',
   async (theirs) => {
     const ours = theirs === 'deny' ? 'allow' : 'deny'
     const agent = openAgent({

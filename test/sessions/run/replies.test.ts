@@ -53,24 +53,27 @@ test('events run waits at most 30 s for the response to a reply, and finds the r
 test.each([
   ['ours\n', 'accepted', 2000, ''],
   ['theirs', 'answered-elsewhere', Infinity, 'c1 is not answered by this run: it already has another result'],
-])('if the session shows the result %j, ours is %s (needs sh)', async (text, event, limitMs, warning) => {
-  const result = {
-    type: 'user.custom_tool_result',
-    custom_tool_use_id: 'c1',
-    content: [{ type: 'text', text }],
-  }
-  const service = createSessionService({
-    posts: [
-      { type: 'user.message', next: [running, custom('c1'), waitsFor('c1')] },
-      { type: result.type, fault: 'stall', before: [result, ...worked] },
-    ],
-  })
-  const { code, err } = await service.run([...line, '--tool', 'count=echo ours', '--deadline', '8'])
-  expect({ code, replies: service.replies().length }).toEqual({ code: 0, replies: 1 })
-  expect(service.lines('audit.ndjson').at(-2)).toMatchObject({ event, toolUse: 'c1' })
-  expect(service.requests.at(-1)?.at).toBeLessThan(limitMs)
-  expect(err).toContain(warning)
-})
+])(
+  'events run records its result of unknown delivery by the result %j in the session, as %s (needs sh)',
+  async (text, event, limitMs, warning) => {
+    const result = {
+      type: 'user.custom_tool_result',
+      custom_tool_use_id: 'c1',
+      content: [{ type: 'text', text }],
+    }
+    const service = createSessionService({
+      posts: [
+        { type: 'user.message', next: [running, custom('c1'), waitsFor('c1')] },
+        { type: result.type, fault: 'stall', before: [result, ...worked] },
+      ],
+    })
+    const { code, err } = await service.run([...line, '--tool', 'count=echo ours', '--deadline', '8'])
+    expect({ code, replies: service.replies().length }).toEqual({ code: 0, replies: 1 })
+    expect(service.lines('audit.ndjson').at(-2)).toMatchObject({ event, toolUse: 'c1' })
+    expect(service.requests.at(-1)?.at).toBeLessThan(limitMs)
+    expect(err).toContain(warning)
+  },
+)
 
 test('at the deadline, a reply that only the stream shows counts as accepted', async () => {
   const posted = { listed: 'never', streamed: 3500 } as const
@@ -122,7 +125,7 @@ test('if no idle event follows a reply that got a 500, events run exits with 10 
   expect([third.code, third.out, replies().length], third.err).toEqual([0, 'done\n', 2])
 })
 
-test('the report counts an accepted confirmation, and the failure all requests, even if the tool use then waits for its result', async () => {
+test('if an allowed tool use waits for its result, the report counts it as allowed, and the failure counts all requests', async () => {
   const service = createSessionService({ posts: [waits, { type: allowed.type, next: [waitsFor('t1')] }] })
   const { code, err, requests } = await service.run([...line, ...report, '--errors', 'json'])
   expect([code, service.replies()], err).toEqual([12, [[allowed]]])
@@ -264,20 +267,23 @@ test.each([
   ['list', 'events run', 402, 5, resuming],
   ['stream', 'events run', 401, 3, resuming],
   ['list', 'events send --follow', 401, 3, ['events', 'send', 'go', '--follow', '--errors', 'json']],
-])('if a %s of %s after the task gets a %i, the exit code is %i', async (kind, _, status, exit, argv) => {
-  const isSent = () => service.posts.length > 0
-  const rule = { when: isSent, fault: { status } }
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
-    lists: kind === 'list' ? [rule] : [],
-    streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
-  })
-  const { code, err } = await service.run([...argv, '--deadline', '1h'])
-  const error = readError(err)
-  expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'never'])
-  const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
-  expect(fixes).toHaveLength(status === 402 ? 0 : 1)
-})
+])(
+  'if a %s request of %s after the task gets a %i, the exit code is %i',
+  async (kind, _, status, exit, argv) => {
+    const isSent = () => service.posts.length > 0
+    const rule = { when: isSent, fault: { status } }
+    const service: ReturnType<typeof createSessionService> = createSessionService({
+      posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
+      lists: kind === 'list' ? [rule] : [],
+      streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
+    })
+    const { code, err } = await service.run([...argv, '--deadline', '1h'])
+    const error = readError(err)
+    expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'never'])
+    const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
+    expect(fixes).toHaveLength(status === 402 ? 0 : 1)
+  },
+)
 
 const acceptedBehind503 = (): readonly PostRule[] => [
   {
@@ -366,7 +372,7 @@ test('--fail-on-tool-error makes events run exit with 14 after the answer, also 
   expect(countToolUses(service)).toMatchObject({ failedCommands: 0 })
 })
 
-test('if an idle event lists no ids, the report of events run counts unanswered tool uses as openCommand', async () => {
+test('if an idle event lists no ids, the report of events run counts unanswered tool uses as open', async () => {
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
   const service = createSessionService({ posts: [{ next: [running, bash('t1'), silent] }] })
   const { code } = await service.run(['events', 'run', 'go', ...audited])

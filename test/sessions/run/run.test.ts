@@ -136,27 +136,30 @@ const lost = 'your answer to 1 of 2 tool uses was not sent'
 test.each([
   [1, []],
   [2, ['decision', 'decision']],
-])('a signal at list %s after an answer reports that the answer is lost', async (nth, audited) => {
-  const { onSignal, interrupt } = createInterrupt()
-  let said = ''
-  const act = (count: number) => {
-    if (count === nth) said = interrupt()
-    return undefined
-  }
-  const { posts, err, events } = await answerFirst({ act }, { onSignal })
-  expect([posts, events]).toEqual([0, audited])
-  expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
-  expect(err).not.toContain('allowed')
-})
+])(
+  'events run reports an answer as not sent if a signal arrives at list request %s after it',
+  async (nth, audited) => {
+    const { onSignal, interrupt } = createInterrupt()
+    let said = ''
+    const act = (count: number) => {
+      if (count === nth) said = interrupt()
+      return undefined
+    }
+    const { posts, err, events } = await answerFirst({ act }, { onSignal })
+    expect([posts, events]).toEqual([0, audited])
+    expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
+    expect(err).not.toContain('allowed')
+  },
+)
 
-test('a failure before the post reports the lost answer', async () => {
+test('events run reports an answer as not sent if a list request fails after it', async () => {
   const { code, posts, err } = await answerFirst({ act: () => answering('', { status: 403 }) })
   expect({ code, posts }).toEqual({ code: 3, posts: 0 })
   expect(err).toMatch(new RegExp(`^parley: .*; ${lost}$`, 'm'))
   expect(err).not.toContain('allowed')
 })
 
-test('a refused answer is not printed as a decision, and not reported as not sent', async () => {
+test('events run prints a refused answer neither as a decision nor as not sent', async () => {
   const { code, posts, err } = await answerFirst({ outcome: () => 'refuses' })
   expect({ code, posts }).toEqual({ code: 4, posts: 1 })
   expect(err).toContain('the answer to t1 was refused')
@@ -660,16 +663,19 @@ test('events run --dry-run checks the policy, prints the first request and write
 })
 
 test.each([
-  ['ends once that resource is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
-  ['exits with 15 at the deadline if its status is not a text', [{ status: ['idle'] }], 15, ''],
-  ['exits with 15 at the deadline if the service has no such resource', [{ status: 404 }], 15, ''],
-])('Y232: without idle events, events run queries the session, %s', async (_, sessions, expected, answer) => {
-  let queries = 0
-  const service = createSessionService({
-    posts: [{ next: [running, says('the answer'), { type: 'span.model_request_end' }] }],
-    session: () => sessions[Math.min(queries++, sessions.length - 1)] ?? {},
-  })
-  const { code, out } = await service.run(['events', 'run', 'do it', '--last', '--deadline', '2m'])
-  expect({ code, out }).toEqual({ code: expected, out: answer })
-  expect(queries).toBeGreaterThan(1)
-})
+  ['ends once the session is idle', [{ status: 'running' }, { status: 'idle' }], 0, 'the answer\n'],
+  ['exits with 15 at the deadline if the status is not a text', [{ status: ['idle'] }], 15, ''],
+  ['exits with 15 at the deadline if the service has no such request', [{ status: 404 }], 15, ''],
+])(
+  'Y232: if the service sends no idle events, events run queries the session and %s',
+  async (_, sessions, expected, answer) => {
+    let queries = 0
+    const service = createSessionService({
+      posts: [{ next: [running, says('the answer'), { type: 'span.model_request_end' }] }],
+      session: () => sessions[Math.min(queries++, sessions.length - 1)] ?? {},
+    })
+    const { code, out } = await service.run(['events', 'run', 'do it', '--last', '--deadline', '2m'])
+    expect({ code, out }).toEqual({ code: expected, out: answer })
+    expect(queries).toBeGreaterThan(1)
+  },
+)

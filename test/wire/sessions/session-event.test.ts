@@ -123,7 +123,7 @@ test.each([
   ...['session.status_running', 'session.deleted_x', 'x_session.deleted'].map(
     (type) => [type, false] as const,
   ),
-])('whether the event %s stops a session is %j', (type, stops) => {
+])('stopsSession() of the event %s is %j', (type, stops) => {
   expect(stopsSession(event({ type }))).toBe(stops)
   expect(isEventPiece(event({ type }))).toBe(false)
 })
