@@ -151,7 +151,7 @@ testNetworkFaults('Y: parley reads errors in a stream', [
       `Y88: events ${argv[1]} exits with 4 and reports the event as sent if the session's stream has a not_found_error`,
       [...argv, '--errors', 'json'],
       { lists: [list(message0)], stream: streams(sseEvent(gone, 'error')) },
-      { code: 4, reqs: 3, err: ['is gone', '"sent":"yes","safeToRetry":false,"retry":"look-first"'] },
+      { code: 4, reqs: 3, err: ['is gone', '"sent":"yes","safeToRetry":false,"retry":"never"'] },
     ),
   ),
 ])

@@ -146,7 +146,9 @@ export class Follower {
         effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
       if (effect.do === 'end') {
-        if (this.seen.log.isStopListed || polls === eventListPollDelaysMs.length) {
+        const isComplete = this.seen.log.isStopListed && !this.seen.isAnswerMissing
+        const hasFailed = polls > 0 && this.listFailure !== undefined
+        if (isComplete || hasFailed || polls === eventListPollDelaysMs.length) {
           if (!this.#followsForever || this.state.stop?.kind === 'ended') return
           this.seen.log.acceptUnlistedStop()
         } else await this.#readFinalList(polls++)
@@ -294,7 +296,7 @@ export class Follower {
 
   /**
    * Reads the list after an idle event, because the stream may have omitted earlier events. The caller calls
-   * this method again until the list contains the idle event.
+   * this method again until the list contains the idle event and the answer to the sent task.
    */
   async #readFinalList(attempt: number): Promise<void> {
     const { messages } = this.#access.context

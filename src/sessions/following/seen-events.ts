@@ -238,6 +238,13 @@ export class SeenEvents {
     return this.state.stop?.kind === 'done' && this.task.awaitsOwnTurn
   }
 
+  /** True if the session is idle without an answer to the followed task. The list may show the answer late. */
+  get isAnswerMissing(): boolean {
+    const { task, state } = this
+    const isDone = state.stop?.kind === 'done' && task.hasOwnTask && !task.isInterrupted
+    return isDone && !task.otherTask && !task.answer
+  }
+
   /**
    * True if the session may be idle although no idle event arrived, because some services omit that event.
    */

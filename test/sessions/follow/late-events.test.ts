@@ -51,6 +51,20 @@ test.each<[string, ScriptEvents, number]>([
   expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
 })
 
+test.each([
+  ['events run --last', runArguments, 'the answer\n'],
+  ['events run', ['events', 'run', 'do it'], /\nthe answer\n$/],
+  ['events send --follow', ['events', 'send', 'do it', '--follow'], /\nthe answer\n$/],
+])(
+  '%s prints an answer that the stream omits and that lists contain 3 s after the idle event',
+  async (_, argv, out) => {
+    const service = afterTask([running, late(says('the answer')), endTurn], { defaultVisibility: {} })
+    const ended = await service.run(argv)
+    expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('no answer') })
+    expect(ended.out).toMatch(out)
+  },
+)
+
 test('an interrupt that the list shows late does not apply to a later tool use', async () => {
   const interrupted = [bash('t1'), waitsFor('t1'), late(interrupt), endTurn]
   const service = createSessionService({
