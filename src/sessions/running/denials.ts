@@ -72,7 +72,11 @@ export class DenialCollector {
       if (recorded !== undefined) denied.set(id, recorded)
       if (type !== 'user.tool_confirmation' || typeof use !== 'string') continue
       if (result !== 'deny') denied.delete(use)
-      else if (!denied.has(use)) denied.set(use, `deny ${use} (by another client or run)`)
+      else if (!denied.has(use)) {
+        const known = follower.state.getToolUse(use)
+        const name = known ? describeToolUse({ ...known, inputText: '' }) : use
+        denied.set(use, `deny ${name} (by another client or run)`)
+      }
     }
     if (denied.size === 0) return undefined
     const count = `${denied.size} tool ${denied.size === 1 ? 'use' : 'uses'}`

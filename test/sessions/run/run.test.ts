@@ -635,7 +635,7 @@ test('events run without a task exits with 14 if the last task has a denied tool
   const later = ['events', 'run', '-s', 's1', '--no-stdin']
   const denied = openAgent({ rounds: [[uses('t1', 'rm -rf x')]], policy })
   expect((await denied.runTask()).code).toBe(14)
-  const err = expect.stringContaining('deny t1 (by another client or run)')
+  const err = expect.stringContaining('deny bash t1 (by another client or run)')
   expect(await denied.run(later)).toMatchObject({ code: 14, err })
   const open = openAgent({ rounds: [[uses('t1')]], policy: askAll })
   expect((await open.runTask()).code).toBe(12)
