@@ -95,7 +95,7 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
       out: (out) => /^11\n\d+\n$/.test(out.toString()),
       err: ['no space left on the disk; '],
       check({ ending }) {
-        const [, first] = /the received data from byte (\d+) on is saved as /.exec(ending.err) ?? []
+        const [, first] = /from byte (\d+) on is saved as /.exec(ending.err) ?? []
         expect(Number(ending.out.toString().split('\n')[1])).toBe(100_000 - Number(first))
       },
     }),
