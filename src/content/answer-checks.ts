@@ -11,11 +11,11 @@ export interface AnswerOutcome {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-const savedContent = ['a picture', 'a file']
+const savedContent = ['an image', 'a file']
 const unprintedContent = ['a function call', ...savedContent, 'code']
 
 /**
- * `isTextOnly` means that the output has only the text of the first candidate. `saved`: where the pictures
+ * `isTextOnly` means that the output has only the text of the first candidate. `saved`: where the images
  * and files of the answer are.
  */
 export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false, saved?: SavedData): string[] =>

@@ -14,7 +14,7 @@ import { CliError, toFileFailure, usageError } from '../errors.ts'
 /** Reads `host.cwd` only for relative names, because reading it throws if the current folder was removed. */
 export function toAbsolutePath(host: { readonly cwd: string }, name: string): string {
   // For an empty name, such as the value of an unset variable, `resolve` would return the current folder.
-  if (name === '') throw usageError('the name of a file is empty')
+  if (name === '') throw usageError('the name of a file is empty: is a variable unset?')
   return isAbsolute(name) ? resolve(name) : resolve(host.cwd, name)
 }
 

@@ -56,7 +56,7 @@ test.each([
   const env = { PARLEY_IMAGE_MODEL: 'm' }
   expect(await run(words, { env, cwd: temporaryFolder() })).toMatchObject({
     code: 2,
-    err: 'parley: the name of a file is empty\n',
+    err: 'parley: the name of a file is empty: is a variable unset?\n',
     requests: [],
   })
 })

@@ -53,13 +53,13 @@ testFaultsOnce('V: parley prints readable output on a terminal', [
   ...['', 'KITTY_WINDOW_ID=1'].flatMap((env) =>
     ['', '--preview'].map(
       (flag): FaultRow => ({
-        name: `V42: parley image${flag && ` ${flag}`} prints no picture on a terminal without graphics${env && `, even with ${env}`}`,
+        name: `V42: parley image${flag && ` ${flag}`} prints no image on a terminal without graphics${env && `, even with ${env}`}`,
         shell: terminalCommand(`TERM=dumb ${env} parley image fox --profile demo ${flag} 2>err`),
         code: 0,
         out: 'fox.png\r\n',
         files: ['cwd/err', 'cwd/fox.png'],
         check: ({ ending }) => {
-          const message = '--preview: stdout is not a terminal that shows pictures'
+          const message = '--preview: stdout is not a terminal that shows images'
           expect(ending.files.get('cwd/err')?.includes(message)).toBe(flag !== '')
         },
       }),

@@ -163,7 +163,7 @@ function printTexts({ messages }: Context, texts: string[]): void {
  */
 function createPreview({ host, output, messages }: Context, isWanted: boolean | undefined) {
   const protocol = output.isTerminal ? findPictureProtocol(host.env, isWanted) : undefined
-  if (isWanted && !protocol) messages.note('--preview: stdout is not a terminal that shows pictures')
+  if (isWanted && !protocol) messages.note('--preview: stdout is not a terminal that shows images')
   if (isWanted === false || !protocol) return async () => {}
   return async (bytes: Uint8Array, extension: string) => {
     const problem = findPictureProblem(protocol, bytes, extension)

@@ -79,8 +79,9 @@ export class DenialCollector {
       }
     }
     if (denied.size === 0) return undefined
-    const count = `${denied.size} tool ${denied.size === 1 ? 'use' : 'uses'}`
-    return new CliError('denied', `${session} finished with ${count} denied or run against the policy`, {
+    const were = denied.size === 1 ? 'tool use was' : 'tool uses were'
+    const message = `${session} finished, but ${denied.size} ${were} denied or ran despite the policy`
+    return new CliError('denied', message, {
       sent: 'yes',
       problems: [...denied.values()],
     })

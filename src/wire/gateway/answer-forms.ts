@@ -40,7 +40,7 @@ export interface AnswerPiece {
  */
 const otherContentNames = [
   [/^unreadable$/, 'an unreadable part'],
-  [/image|^inline/i, 'a picture'],
+  [/image|^inline/i, 'an image'],
   [/file|\//i, 'a file'],
   [/thought|think|reason/i, 'thoughts'],
   [/^server|result$|response$/i, 'work of a server tool'],
@@ -118,7 +118,7 @@ function createPiece(blocks: Fields[], { id, model, stop_reason, usage }: Fields
 const isText = ({ type, text }: Fields): boolean =>
   typeof text === 'string' && !/think|reason|tool|function|signature|citation|json/i.test(toText(type) ?? '')
 
-/** Returns the text of a `text_delta`. Faster than `readMessageEvent`: most events are text deltas. */
+/** Returns the text of a `text_delta`. Faster than `readMessageEvent`, and most events are text deltas. */
 export function readTextDelta(value: unknown): string | undefined {
   const { type, delta } = (value ?? {}) as { type?: unknown; delta?: { type?: unknown; text?: unknown } }
   if (type !== 'content_block_delta' || delta?.type !== 'text_delta') return undefined

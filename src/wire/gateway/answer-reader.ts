@@ -148,7 +148,7 @@ export class AnswerReader {
 }
 
 const hasFile = ({ otherContent }: AnswerPiece): boolean =>
-  otherContent.includes('a picture') || otherContent.includes('a file')
+  otherContent.includes('an image') || otherContent.includes('a file')
 
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })

@@ -191,9 +191,9 @@ describe('chat sends a prompt and prints the answer', () => {
       nativeEvent([{ text: 'A ' }]) + nativeEvent([inline(png())]) + nativeEvent([{ text: 'fox' }], 'STOP'),
       { headers: { 'content-type': 'text/event-stream' } },
     ],
-  ])('if %s has a text and a picture, chat prints the text, saves the picture and warns', async (...of) => {
+  ])('if %s has a text and an image, chat prints the text, saves the image and warns', async (...of) => {
     const exchange = answering(of[1], of[2])
-    const unprinted = 'the answer also has a picture, which parley does not print'
+    const unprinted = 'the answer also has an image, which parley does not print'
     for (const flags of [[], ['--stream'], ['-o', 'a.md']]) {
       const TMPDIR = temporaryFolder()
       const cwd = temporaryFolder()

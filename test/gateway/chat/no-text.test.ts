@@ -36,7 +36,7 @@ const blocks = (...content: object[]) => message('', { content })
 test.each([
   ['a native answer', 'a function call', native(call)],
   ['a message', 'a function call', blocks({ type: 'tool_use', id: 't', name: 'look', input: {} })],
-  ['a native answer', 'a picture and a function call', native(picture, call, call)],
+  ['a native answer', 'an image and a function call', native(picture, call, call)],
   ['a message', 'thoughts', blocks({ type: 'thinking', thinking: 'hm' })],
   ['a native answer', 'something else', native({ anything: { a: 1 } })],
 ])('chat exits with 8 and saves %s with no text, only %s', async (_, what, body) => {
@@ -47,7 +47,7 @@ test.each([
 })
 
 test.each([
-  ['a picture', picture],
+  ['an image', picture],
   ['a function call', call],
 ])('chat saves %s of a stream if an error event follows', async (_, part) => {
   const body = `data: ${native(part)}\n\nevent: error\ndata: {"error":{"message":"late"}}\n\n`

@@ -333,7 +333,7 @@ test('events run --last exits with 8 if the last list fails, and its resume comm
   expect(service.posts).toHaveLength(1)
 })
 
-const openCommand = () =>
+const createCommandSession = () =>
   createSessionService({
     posts: [
       { type: 'user.message', nth: 1, next: [running, custom('c1'), waitsFor('c1')] },
@@ -346,13 +346,14 @@ const runCommand = (tool: string) => [
   `count=${tool}`,
   ...audited,
 ]
-const countToolUses = ({ lines }: ReturnType<typeof openCommand>) => lines('report.json')[0]?.toolUses
+const countToolUses = ({ lines }: ReturnType<typeof createCommandSession>) =>
+  lines('report.json')[0]?.toolUses
 
 test.each([
   ['fails', 'exit 3'],
   ['prints more than 1 MiB', 'head -c 1100000 /dev/zero'],
 ])('events run warns even with -q if a --tool command %s (needs sh)', async (_, command) => {
-  const service = openCommand()
+  const service = createCommandSession()
   const { code, out, err } = await service.run([...runCommand(command), '-q'])
   expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
   expect(err).toContain('the tool use c1 failed (count): ')
@@ -360,7 +361,7 @@ test.each([
 })
 
 test('--fail-on-tool-error makes events run exit with 14 after the answer, also in a rerun, but not after the next task (needs sh)', async () => {
-  const service = openCommand()
+  const service = createCommandSession()
   const flags = [...runCommand('exit 3'), '--fail-on-tool-error']
   expect((await service.run([...flags, '--deadline', '5s'])).code).toBe(15)
   const { code, out, err } = await service.run(flags)

@@ -339,7 +339,7 @@ test('the report has the usage and cost of the run and of the session, and a ter
 
 const reached = { type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }
 
-test('events run and follow print commands that raise or remove a used budget', async () => {
+test('events run and follow print commands that raise or remove a used-up budget', async () => {
   const service = open([soFar, used(10), reached])
   for (const { code, err } of [await service.runTask([]), await service.run(['events', 'follow'])]) {
     expect(code).toBe(13)

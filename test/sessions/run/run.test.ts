@@ -77,7 +77,7 @@ test('events run sends the task once, allows and denies tool uses by the policy,
   expect(posts[1][0]).toMatchObject({ ...denial, deny_message: 'no deleting' })
   expect(posts[1][2]).toMatchObject({ ...denial, deny_message: 'not in CI' })
   expect(out).toMatch(/The emulated agent is done\.\n.*\n.*end_turn\n$/)
-  expect(err).toContain('s1 finished with 2 tool uses denied or run against the policy\n')
+  expect(err).toContain('s1 finished, but 2 tool uses were denied or ran despite the policy\n')
   expect(err).toMatch(/deny bash {"command":"rm -rf x"} \S+ \(rules\[1\]: no deleting\)/)
   const audit = agent.audit()
   expect(audit.flatMap(({ by, rule }) => (by ? [rule ?? by] : []))).toEqual([1, 0, 'default', 2])

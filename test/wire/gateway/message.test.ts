@@ -72,7 +72,7 @@ test.each<[fields: Record<string, unknown>, piece: Piece]>([
         { type: 'image', source: {} },
       ],
     },
-    { text: 'a', otherContent: ['a picture'] },
+    { text: 'a', otherContent: ['an image'] },
   ],
 ])('R50: text, metadata and other content are read from the message answer %j', (fields, piece) =>
   expect(readMessageAnswer(fields)).toEqual(whole(piece)),
