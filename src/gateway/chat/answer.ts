@@ -11,6 +11,7 @@ import type { FileOutput } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { SavedData } from '../../io/saved-data.ts'
 import { createSpinner } from '../../io/spinner.ts'
+import { addFileToReport } from '../../report-data.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
@@ -170,7 +171,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         throw createResponseError(missing)
       }
       await file?.commit()
-      printWarningsAndUsageLine(context, end, showsUsage, !isRaw, saveFiles())
+      const saved = saveFiles()
+      if (saved?.name !== undefined) addFileToReport(context.reportData, saved.name)
+      printWarningsAndUsageLine(context, end, showsUsage, !isRaw, saved)
       return answer
     },
 

@@ -197,9 +197,12 @@ describe('chat sends a prompt and prints the answer', () => {
     for (const flags of [[], ['--stream'], ['-o', 'a.md']]) {
       const TMPDIR = temporaryFolder()
       const cwd = temporaryFolder()
-      const ended = await run(['chat', 'x', '-q', ...flags], { exchange, cwd, env: { TMPDIR } })
+      const argv = ['chat', 'x', '-q', '--report', 'r.json', ...flags]
+      const ended = await run(argv, { exchange, cwd, env: { TMPDIR } })
       const [name = ''] = readdirSync(TMPDIR)
       expect(readText(TMPDIR, name)).toContain(data)
+      const written = flags[0] === '-o' ? ['a.md'] : []
+      expect(JSON.parse(readText(cwd, 'r.json')).files).toEqual([join(TMPDIR, name), ...written])
       expect(ended).toMatchObject({
         code: 0,
         out: flags[0] === '-o' ? '' : 'A fox\n',
