@@ -48,6 +48,7 @@ export async function deliverEvents(
     )
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
+    else warnOfUnlistedEvents(access, parseSentEvents(body), listed)
     if (follower) {
       follower.seen.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
       const printer = createEventPrinter(context, { markdown })
@@ -63,6 +64,23 @@ export async function deliverEvents(
         context.messages.note(`to see the answer: ${command}`)
     }
   }
+}
+
+/** A service that lists only some of the sent events may have refused the others. */
+function warnOfUnlistedEvents(
+  { context, parts }: SessionClient,
+  sent: readonly SessionEvent[],
+  listed: readonly SessionEvent[],
+): void {
+  const types = listed.map(({ type }) => type)
+  const [first, ...others] = sent.filter(({ type }) => {
+    const index = types.indexOf(type)
+    if (index >= 0) types.splice(index, 1)
+    return index < 0
+  })
+  if (!first) return
+  const what = others.length > 0 ? `${others.length + 1} of the sent events` : `a sent ${first.type}`
+  context.messages.warn(`the response does not list ${what}: check with '${parts.inspectCommand}'`)
 }
 
 /** Throws the failure of a follower that could not be opened, and adds that parley sent nothing. */

@@ -43,6 +43,19 @@ test.each<[what: string, response: Response, out: string, note: string]>([
   expect(await send(response)).toMatchObject({ code: 0, out, err: note })
 })
 
+test.each([
+  ['one event', [{ id: 'e1', type: 'user.interrupt' }], 'a sent user.message'],
+  ['an error', [{ type: 'error' }], '2 of the sent events'],
+  ['both events in another order', [{ type: 'user.message' }, { type: 'user.interrupt' }], undefined],
+])(
+  'events send warns about the sent events that the response with %s does not list',
+  async (_, data, what) => {
+    const ended = await send({ body: JSON.stringify({ data }) }, '--interrupt', '-q')
+    const warning = `parley: the response does not list ${what}: check with 'parley events list -s s'\n`
+    expect(ended).toMatchObject({ code: 0, err: what === undefined ? '' : warning })
+  },
+)
+
 const accepted = 'the event was accepted (202), but the response to it'
 const other = 'the response (202) does not list the accepted events: it'
 const incomplete = 'is incomplete: the connection was reset'
