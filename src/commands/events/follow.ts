@@ -21,7 +21,7 @@ export default {
   ],
 
   notes: [
-    "Waits for the first event if the session has none. Ends when the session is idle and the agent's workflow runs have ended, when tool uses wait, or when the session cannot continue. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or cannot continue (for example, its budget is used up), or the outcome was not reached. 15: the --deadline passed.",
+    "Waits for the first event if the session has none. Ends when the session is idle and the agent's workflow runs have ended, when tool uses wait, or when the session cannot continue. Exit 0: the agent finished. 12: tool uses are waiting ('parley events confirm'). 13: the session was terminated or cannot continue (for example, its budget is used up), or the outcome was not reached. 15: the --deadline passed. 8: all requests failed for 5 minutes.",
     'Tool uses can wait in a child thread while the session is still running. If no thread is working and no event arrives for 30 s, the command ends with exit code 12.',
     "In a pipe, prints each of the agent's messages as plain text, and any other event as a tab-separated line: id, type, time and text. For programs, --raw prints one JSON event per line.",
   ],
