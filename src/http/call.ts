@@ -68,8 +68,9 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     parts: RequestParts,
     read: (response: ReadableResponse) => Promise<T>,
   ): Promise<T> {
-    // The requests of a batch may have different models, so the report of a batch has no model.
-    reportData.model = isBatch ? undefined : parts.params.model
+    // The requests of a batch may have different models, so the report of a batch has no model. The model that
+    // an earlier answer of the run names is kept.
+    reportData.model ??= isBatch ? undefined : parts.params.model
     reportData.session = parts.params.session
     const request = build(endpoint, parts)
     const first = await credentials.sign(request)

@@ -162,7 +162,7 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
 test.each(failures)(
   'chat saves the first part of an answer if its continuation %s',
   async (what, answer, code, words) => {
-    const first = piece('Half', continued('t1'), used(10, 20))
+    const first = piece('Half', continued('t1'), { ...used(10, 20), modelVersion: 'm', responseId: 'r1' })
     const exchange = () => answerInOrder(first, answer)
     const flags = ['--retries', '0', '--report', 'r']
     const printed = await runIn(['chat', 'x', ...flags], exchange())
@@ -174,6 +174,7 @@ test.each(failures)(
     expect(JSON.parse(printed.read('r'))).toMatchObject({
       attempts: 2,
       sent: code === 10 ? 'unknown' : 'yes',
+      model: 'm',
       usage: { inputTokens: 10, outputTokens: 20 },
     })
   },
