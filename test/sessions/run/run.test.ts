@@ -383,7 +383,7 @@ const allowBash = { rules: [{ tool: 'bash', decision: 'allow' }], default: { dec
 test.each<[string, Parameters<typeof openAgent>[0], string[], RunOptions?]>([
   ['a person types y', { rounds: [twice()], policy: askAll }, ['do it'], atTerminal('y\n')],
   ['a rule allows it', { rounds: [twice(selfHosted), [uses('t2')]], policy: allowBash }, ['do it']],
-  ['--tool allows', { rounds: [twice(selfHosted)], policy: askAll }, ['go', '--tool', 'bash=touch made']],
+  ['--tool allows it', { rounds: [twice(selfHosted)], policy: askAll }, ['go', '--tool', 'bash=touch made']],
   ['both precede the run', { history: [...twice(), waitsFor('t1')], rounds: [], policy: allowBash }, []],
 ])('Y90: events run does not answer an id with two inputs, even if %s', async (_, script, words, world) => {
   const agent = openAgent(script)

@@ -99,7 +99,7 @@ describe.each([
 
   test.each([
     ['prints no answer', []],
-    ['over its limit does not claim that the agent finished', ['--max-total-tokens', '100']],
+    ['does not claim at its limit that the agent finished', ['--max-total-tokens', '100']],
   ])("events run exits with 15 after another client's interrupt, and %s", async (_, flags) => {
     const { code, out, err } = await runOn({ rounds: interrupted, echoes }, ['do it', '--last', ...flags])
     expect({ code, out }).toEqual({ code: 15, out: '' })
