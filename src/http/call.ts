@@ -68,8 +68,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     parts: RequestParts,
     read: (response: ReadableResponse) => Promise<T>,
   ): Promise<T> {
-    // The requests of a batch may have different models, so the report of a batch has no model. The model that
-    // an earlier answer of the run names is kept.
+    // The requests of a batch may have different models, so the report of a batch has no model. If an earlier
+    // answer of the run named its model, the report keeps that model.
     reportData.model ??= isBatch ? undefined : parts.params.model
     reportData.session = parts.params.session
     const request = build(endpoint, parts)
