@@ -69,8 +69,8 @@ async function execute(run: SessionRun): Promise<CommandResult> {
     if (task) return
     await denials.addEarlier(items, earlierTaskIds)
     incidents.addEarlier(items, earlierTaskIds)
-    // The output of the earlier run may be incomplete, so this run prints the events after the task, or after
-    // the start of the earlier run, again.
+    // The output of the earlier run may be incomplete. So this run repeats the events after the task, or after
+    // the start of the earlier run.
     const later = items.filter(({ event: { id = '' } }) => {
       const isFound = found?.ids.has(id) === true
       isAfterFound ||= isFound
