@@ -7,9 +7,10 @@ import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
 import { formatTsvLine } from '../io/tsv.ts'
 import { createLineWrapper } from '../io/wrapping.ts'
 import { endpoints } from '../wire/endpoints.ts'
-import { type HttpResponse, readBody } from '../wire/exchange.ts'
+import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchange.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseInputJson, tryParseJson } from '../wire/json/parse.ts'
+import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
@@ -19,7 +20,6 @@ import { formatListQuery } from './listing/event-list.ts'
 import { createRowPrinter, printIds } from './listing/rows.ts'
 import { quoteUnusualName } from './quoted-name.ts'
 import { readSessionState } from './read-session.ts'
-import { readUntilCut } from './sending/receipt.ts'
 import { createAgentClient, createSessionClient, type SessionOptions } from './session.ts'
 import { formatListSessionsCommand } from './session-command.ts'
 import { findToolInput, summarizeToolUse } from './tool-use-summary.ts'
@@ -143,7 +143,8 @@ function addSessionId(failure: CliError, session: SessionResource): CliError {
 }
 
 /**
- * Reads a session from a response. Without `--raw`, the response may be cut after the session's JSON. Throws a
+ * Reads a session from a response. Without `--raw`, reads only to the end of the session's JSON. So the
+ * response may be cut after the JSON, or stay open. Calls `onReceived` at the end of the JSON. Throws a
  * `CliError` if the response is not a session.
  */
 async function receiveSession(
@@ -151,16 +152,28 @@ async function receiveSession(
   response: HttpResponse,
   onReceived?: (session: SessionResource) => void,
 ): Promise<{ session: SessionResource; bytes: Uint8Array }> {
-  const { bytes, cut } = await readUntilCut(response)
-  const text = new TextDecoder().decode(bytes)
-  const value = tryParseJson(text)
-  if (isSession(value)) {
-    onReceived?.(value)
-    if (!cut || !flags.raw) return { session: value, bytes }
+  const collected = createBodyCollector()
+  const decoder = new TextDecoder()
+  const splitter = createJsonSequenceSplitter()
+  let first: unknown
+  for await (const chunk of response.body) {
+    collected.add(chunk)
+    // Only the first JSON value counts, because a login page may contain an object with an id.
+    const [json] = first === undefined ? splitter.push(decoder.decode(chunk, { stream: true })) : []
+    if (json === undefined) continue
+    first = tryParseJson(json) ?? json
+    if (!isSession(first)) continue
+    onReceived?.(first)
+    if (!flags.raw) break
   }
-  if (cut) throw cut
-  const message = `the response (${response.status}) is not a session`
-  throw createUnexpectedBodyFailure(value ?? text, message).with({ response: { ...response, bytes } })
+  const bytes = collected.bytes()
+  if (isSession(first)) return { session: first, bytes }
+  const text = new TextDecoder().decode(bytes)
+  const failure = createUnexpectedBodyFailure(
+    tryParseJson(text) ?? text,
+    `the response (${response.status}) is not a session`,
+  )
+  throw failure.with({ response: { ...response, bytes } })
 }
 
 async function readCreateBody(

@@ -182,16 +182,21 @@ test.each<[string, StdStream, string[], string]>([
 })
 
 const whole = JSON.stringify(first)
-const cutAfter = (...chunks: string[]): Exchange =>
-  breaking(chunks, () => new CliError('response', 'the answer broke off', { isCutOff: true }))
+const respondWith = (chunks: string[], end: 'cut' | 'open'): Exchange => {
+  const failure = new CliError('response', 'the answer broke off', { isCutOff: true })
+  return breaking(chunks, () => (end === 'cut' ? failure : new Promise(() => {})))
+}
 
-test('sessions create prints the id if the response is cut after the complete JSON', async () => {
-  const ended = await run(create, { exchange: cutAfter(whole.slice(0, 20), whole.slice(20)) })
+test.each<[string, string[], 'cut' | 'open']>([
+  ['is cut after the complete JSON', [whole.slice(0, 20), whole.slice(20)], 'cut'],
+  ['stays open after the complete JSON', [whole], 'open'],
+])('sessions create prints the id if the response %s', async (_, chunks, end) => {
+  const ended = await run(create, { exchange: respondWith(chunks, end) })
   expect(ended).toMatchObject({ code: 0, out: 'sesn_1\n', err: '' })
 })
 
 test('sessions create --raw prints the id of the new session on stderr if the response is cut', async () => {
-  const world = { exchange: cutAfter(whole) }
+  const world = { exchange: respondWith([whole], 'cut') }
   const ended = await run([...create, '--raw'], world)
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toBe('parley: the answer broke off\n  the session sesn_1 was created\n')
@@ -201,7 +206,7 @@ test('sessions create --raw prints the id of the new session on stderr if the re
 
 test('sessions create exits with 8 if the response is a web page that contains a session object', async () => {
   const page = '<script>x={"id":"sesn_1"}</script>'
-  const ended = await run(create, { exchange: cutAfter(page) })
+  const ended = await run(create, { exchange: respondWith([page], 'cut') })
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toContain('the session may have been created')
 })

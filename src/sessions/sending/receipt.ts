@@ -2,7 +2,7 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { printRawBytes } from '../../io/raw-printer.ts'
-import { createBodyCollector, type HttpResponse } from '../../wire/exchange.ts'
+import { createBodyCollector } from '../../wire/exchange.ts'
 import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -25,7 +25,15 @@ export async function readReceipt(
   response: ReadableResponse,
   { isPrinted = false, acceptedText, onAccepted }: ReceiptOptions,
 ): Promise<SessionEvent[]> {
-  const { bytes, cut } = await readUntilCut(response)
+  const collected = createBodyCollector()
+  let cut: CliError | undefined
+  try {
+    for await (const chunk of response.body) collected.add(chunk)
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    cut = error
+  }
+  const bytes = collected.bytes()
   const text = new TextDecoder().decode(bytes)
   const receipt = cut ? undefined : tryParseJson(text)
   const parsed = EventsReceipt.safeParse(receipt)
@@ -56,18 +64,6 @@ export async function readReceipt(
     throw createUnexpectedBodyFailure(receipt ?? text, missing).with(known)
   }
   return parsed.data?.data ?? []
-}
-
-/** Reads a body. If the body is cut, returns the received bytes with the failure. */
-export async function readUntilCut({ body }: HttpResponse): Promise<{ bytes: Uint8Array; cut?: CliError }> {
-  const collected = createBodyCollector()
-  try {
-    for await (const chunk of body) collected.add(chunk)
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return { bytes: collected.bytes(), cut: error }
-  }
-  return { bytes: collected.bytes() }
 }
 
 export function parseSentEvents(body: Uint8Array): SessionEvent[] {
