@@ -85,9 +85,11 @@ export class SessionRun implements SessionClient, WorkHooks {
   createResumeCommand(): string[] {
     if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet. For a run
-    // without a task, `--after` makes the resumed run print the events since this run began.
+    // without a task, `--after` makes the resumed run print the events since this run began. A run with a task
+    // does not name the last earlier event, because that event may be another task.
     const isAudited = this.audit.hasFile && this.audit.task !== undefined
-    const after = isAudited ? undefined : (this.follower.task.id ?? this.plan.after ?? this.lastEarlierId)
+    const earlierId = this.plan.task ? undefined : this.lastEarlierId
+    const after = isAudited ? undefined : (this.follower.task.id ?? this.plan.after ?? earlierId)
     const withoutTools = this.audit.hasFile ? [] : this.#unansweredCommands.map(({ use }) => use.name)
     return createResumeCommand(this.context, this.session, { after, withoutTools })
   }

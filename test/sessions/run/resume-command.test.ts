@@ -11,8 +11,13 @@ import {
   endTurn,
   openAgent,
   running,
+  says,
+  shown,
+  userSays,
   waitsFor,
 } from '../../harness/session-service.ts'
+
+const worked = [running, says('done'), endTurn]
 
 /** Runs a task, after which the session cannot be read. `printed` are the words of the resume command. */
 async function stop(words: string[], { root = [] as string[], env = {} } = {}) {
@@ -85,6 +90,18 @@ test('Y159: events run prints and reports the confirm command and the resume com
   expect(err).toBe(`parley: ${[...lines, 'to resume:', `parley ${resume.join(' ')}`].join('\n  ')}\n`)
   const message = lines.join('; ').replace('answer; ', 'answer: ')
   expect(agent.lines('r.json')[0]).toMatchObject({ resume, message })
+})
+
+test('the resume command does not name an earlier task while the sent task has no id', async () => {
+  const later = { listed: 3000, streamed: 3000 }
+  const service = createSessionService({
+    history: [running, userSays('first')],
+    posts: [{ response: 'empty', posted: later, next: [shown(endTurn, { after: 4000 }), ...worked] }],
+  })
+  const { code, err } = await service.run('events run second --last --deadline 1'.split(' '))
+  const resume = readPrintedCommand(err)
+  expect([code, resume.slice(-2)]).toEqual([15, ['--deadline', '1']])
+  expect(await service.run([...resume, '--deadline', '1m'])).toMatchObject({ code: 0, out: 'done\n' })
 })
 
 test.each<[string, string[], RunOptions, boolean]>([
