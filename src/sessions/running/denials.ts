@@ -78,6 +78,11 @@ export class DenialCollector {
         denied.set(use, `deny ${name} (by another client or run)`)
       }
     }
+    // The task may follow a tool use that this run denied, and another client may allow the tool use later.
+    for (const [id, decision] of audit.effective) {
+      const recorded = audit.denied.get(id)
+      if (decision === 'deny' && recorded !== undefined) denied.set(id, recorded)
+    }
     if (denied.size === 0) return undefined
     const were = denied.size === 1 ? 'tool use was' : 'tool uses were'
     const message = `${session} finished, but ${denied.size} ${were} denied or ran despite the policy`

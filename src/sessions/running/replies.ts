@@ -90,12 +90,15 @@ export function closeRemainingReplies(run: SessionRun): void {
     )
 }
 
-function closeUnsentReply({ audit, context }: SessionRun, use: ParsedToolUse, reason: string): void {
+function closeUnsentReply(run: SessionRun, use: ParsedToolUse, reason: string): void {
+  const { audit, context, follower } = run
   const { messages } = context
   const { id } = use
   const reply = audit.getReply(id)
   const hasRun = 'result' in reply && reply.result !== undefined
   audit.addReplyStep(use, { event: 'answered-elsewhere' }, { reason })
+  // The session may wait again for any other tool use. The result of this one may be for its other input.
+  if (follower.state.getToolUse(id)?.isContradicted) audit.replies.set(id, { is: 'left-open' })
   if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
   else messages.note(`${id} is not answered by this run: ${reason}`)
 }

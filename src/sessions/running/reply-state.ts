@@ -14,8 +14,7 @@
  *     posting              -- refused ------------> has-result, or deciding if there is no result
  *     posting              -- unknown ------------> unconfirmed  the service may have accepted the reply
  *     unconfirmed          -- answered-elsewhere -> closed       the session no longer waits for this reply
- *     has-result           -- answered-elsewhere -> closed       the same
- *     deciding             -- answered-elsewhere -> deciding     the same; a child thread may wait again
+ *     deciding, has-result -- answered-elsewhere -> no change    the same, but the session may wait again
  *
  * For an unconfirmed reply, parley reads the event list again and again, and checks the session's state after
  * each list. If the state has an answer to the tool use, parley adds the line `accepted`, or
@@ -31,7 +30,6 @@
  *
  *     executing        -> has-result, with the result "interrupted, effect unknown"
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
- *     closed           -> has-result if no run began to send the result
  *     left-open        -> deciding
  *
  * parley posts a reply again in two cases only:
@@ -57,9 +55,7 @@
 export type ReplyState =
   | { is: 'deciding' | 'left-open' | 'executing' }
   | { is: 'has-result'; result: ToolResult }
-  | { is: 'posting'; sent: SendContext; result?: ToolResult }
-  /** Without `sent`, no run began to send the reply. */
-  | { is: 'closed'; sent?: SendContext; result?: ToolResult }
+  | { is: 'posting' | 'closed'; sent: SendContext; result?: ToolResult }
   | UnconfirmedReply
 
 interface UnconfirmedReply {
@@ -105,11 +101,8 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
       return { is: 'posting', sent: line.sent, result: getResult(reply) }
     case 'accepted':
       return { ...getSendContext(reply), is: 'closed' }
-    case 'answered-elsewhere': {
-      const result = getResult(reply)
-      if ('sent' in reply) return { ...getSendContext(reply), is: 'closed' }
-      return result ? { is: 'closed', result } : { is: 'deciding' }
-    }
+    case 'answered-elsewhere':
+      return 'sent' in reply ? { ...getSendContext(reply), is: 'closed' } : reopenReply(reply)
     case 'refused':
       return reopenReply(reply)
     case 'unknown':
@@ -193,5 +186,5 @@ function getResult(reply: ReplyState): ToolResult | undefined {
 
 function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
   const unknown = { sentAtMs: Number.NaN, idleEvents: new Set<string>() }
-  return { sent: ('sent' in reply && reply.sent) || unknown, result: getResult(reply) }
+  return { sent: 'sent' in reply ? reply.sent : unknown, result: getResult(reply) }
 }

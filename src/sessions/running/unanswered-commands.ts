@@ -12,7 +12,8 @@ export function listUnansweredCommands({ replies, hasFile }: Audit, state: Sessi
   return [...replies].flatMap(([id, reply]) => {
     const use = state.getToolUse(id)
     const result = reply.is !== 'closed' && 'result' in reply ? reply.result : undefined
-    const isUnanswered = reply.is === 'executing' || (result && !hasFile)
+    const isUnneeded = reply.is === 'has-result' && state.findClosedReason(id) !== undefined
+    const isUnanswered = reply.is === 'executing' || (result && !hasFile && !isUnneeded)
     return use && isUnanswered ? [{ id, use, result, hasFile }] : []
   })
 }

@@ -75,7 +75,16 @@ test.each<[keyof typeof lines, Record<Named, string>]>([
   ['end', all('has-result (out)')],
   ['sent', changes('posting')],
   ['accepted', changes('closed')],
-  ['answered-elsewhere', { ...changes('closed'), deciding: 'deciding', 'left-open': 'deciding' }],
+  [
+    'answered-elsewhere',
+    {
+      ...changes('closed'),
+      deciding: 'deciding',
+      'left-open': 'deciding',
+      executing: `has-result (${interrupted.text})`,
+      'has-result': 'has-result (out)',
+    },
+  ],
   ['refused', changes('deciding', 'has-result')],
   ['unknown', changes('unconfirmed')],
 ])('a reply in any state gets its documented next state after the audit line "%s"', (line, after) => {

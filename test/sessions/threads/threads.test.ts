@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseLines } from '../../harness/run.ts'
 import {
+  always,
   bash,
   confirms,
   createSessionService,
@@ -100,6 +101,51 @@ test.each<[string, string[], Event]>([
   expect([code, out, service.replies().length], err).toEqual([0, 'done\n', 1])
   expect(err).toContain('t1 is not answered by this run: the session does not wait for it any more')
   if (flags.length > 0) expect(service.replies()[0]).toMatchObject([{ content: [{ text: 'ran\n' }] }])
+})
+
+test.each([
+  ['with', ['--audit', 'audit.ndjson']],
+  ['without', []],
+] as [string, string[]][])(
+  'events run %s --audit posts the result of a command if its thread continues and waits again before a retry (needs sh)',
+  async (_, audit) => {
+    const waitAgain = async () => {
+      await service.timers.wait(100)
+      service.add(threadStatus('running'))
+      await service.timers.wait(8_000)
+      service.add(threadWaits('t1'))
+    }
+    const fault = { status: 429, headers: { 'retry-after': '3' } }
+    const type = 'user.custom_tool_result'
+    const posts = [task([...childWaits.slice(0, 3), custom('t1', inThread), threadWaits('t1')])]
+    const service: ReturnType<typeof createSessionService> = createSessionService({
+      posts: [...posts, { type, nth: 1, fault, act: () => void waitAgain() }, { next: done }],
+    })
+    const tool = ['--tool', 'count=echo ran >> ran; cat ran']
+    const { code, err } = await service.run(['events', 'run', 'go', ...audit, ...tool, '--deadline', '1m'])
+    const result = [{ type, custom_tool_use_id: 't1', content: [{ type: 'text', text: 'ran\n' }] }]
+    expect([code, service.replies()], err).toEqual([0, [result, result]])
+  },
+)
+
+test.each<[string, Event, string]>([
+  ['a confirmation', bash('t1', inThread), 'deny bash {"command":"ls"} t1 (default)'],
+  ['a result', custom('t1', inThread), 'deny count {} t1 (default)'],
+])('events run exits with 14 if it denies a tool use from before the task by %s', async (_, use, denial) => {
+  const history = [userSays('x'), ...childWaits.slice(0, 3), use, threadWaits('t1')]
+  const service = createSessionService({ history, posts: [task([]), { next: [...done, running, ...done] }] })
+  service.write('deny.json', always('deny'))
+  const { code, err } = await service.run('events run go --policy deny.json --deadline 1m'.split(' '))
+  expect(code).toBe(14)
+  expect(err).toContain(`1 tool use was denied or ran despite the policy\n  ${denial}\n`)
+})
+
+test('events run exits with 14 if another client allows a tool use after the run denied it', async () => {
+  const next = [confirms('t1'), running, says('done'), endTurn]
+  const service = createSessionService({ posts: [task([running, bash('t1'), waitsFor('t1')]), { next }] })
+  service.write('deny.json', always('deny'))
+  const { code, err } = await service.run('events run go --policy deny.json --deadline 1m'.split(' '))
+  expect([code, service.replies()], err).toEqual([14, [[confirms('t1', 'deny')]]])
 })
 
 test('a resumed run answers a waiting child thread if the earlier run left the tool use unanswered', async () => {
