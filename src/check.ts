@@ -47,8 +47,8 @@ export async function checkProfile(context: Context): Promise<void> {
     } catch (failure) {
       if (!(failure instanceof CliError)) throw failure
       result = `failed: ${describe(failure, settings)}`
-      const printed = { serviceMessage: undefined, problems: undefined, consequence: undefined }
-      failures.push(failure.with(printed, `${name}: ${failure.message}`))
+      const printedDetails = { serviceMessage: undefined, problems: undefined, consequence: undefined }
+      failures.push(failure.with(printedDetails, `${name}: ${failure.message}`))
     }
     const clean = toOneLine(context.secrets.redact(result), 2000)
     await context.output.write(`${name}: ${clean}\n`)

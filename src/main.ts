@@ -62,7 +62,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     if (!isForGithub) return text
     return text + renderGithubAnnotation(new CliError('stopped', words), getCommandName(), exit)
   })
-  const hasEnded = host.reportBugs?.(saveAndFail)
+  const stopExitCheck = host.reportBugs?.(saveAndFail)
   try {
     const text = await findStaticText(argv)
     if (text !== undefined) {
@@ -87,7 +87,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     return await saveAndFail(error)
   } finally {
     cleanUp(cleanups)
-    hasEnded?.()
+    stopExitCheck?.()
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
   }
 

@@ -80,9 +80,9 @@ function raise(signal: (typeof signals)[number]): void {
 }
 
 /**
- * Reports a bug: an uncaught error, or an event loop that is empty before the run has finished. Node would then
- * exit with code 0, so the exit code is 1 until the caller of `main` sets another one. The returned function
- * ends the check of the event loop.
+ * Reports a bug: an uncaught error, or an event loop that is empty before the run has finished. After an empty
+ * event loop, Node would exit with code 0, so the exit code is 1 until the caller of `main` sets another one. The
+ * returned function ends the check of the event loop.
  */
 export function reportBugs(report: (error: unknown) => Promise<number>): () => void {
   process.exitCode = 1

@@ -101,7 +101,7 @@ const services = [
 
 const explanations = {
   baseUrl:
-    "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask whoever runs it for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
+    "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask its operator for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
   accessToken: "Your token, which is sent as 'Authorization: Bearer …'.",
   accessTokenCommand: "A shell command that prints the token, such as 'pass show gateway'.",
   family:
@@ -109,7 +109,7 @@ const explanations = {
   chatModel: 'The model for chat, unless -m names another.',
   imageModel: 'The model for images. There is no default: ask for a name, or press Enter.',
   agentsUrl:
-    'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask whoever runs it for the address and a key. Without a session service, press Enter.',
+    'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask its operator for the address and a key. Without a session service, press Enter.',
   apiKey: 'Your key.',
   apiKeyCommand: "A shell command that prints the key, such as 'pass show agents'.",
   agentsAuth: "How the key is sent: x-api-key, or bearer if the service requires 'Authorization: Bearer …'.",

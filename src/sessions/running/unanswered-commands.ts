@@ -25,14 +25,14 @@ export function describeUnansweredCommand(
 ): string {
   const command = `the command for ${quoteAndShortenName(use.name)} (${id})`
   const flag = use.type === 'agent.custom_tool_use' ? '--custom-tool' : '--tool'
-  const isKept = 'the resume command does not start it again'
+  const resumeText = 'the resume command does not start it again'
   if (!result) {
     const next = hasFile
       ? 'the resume command answers with an error'
-      : `${isKept}; if it failed, answer with ${flag}-error ${id}=TEXT`
+      : `${resumeText}; if it failed, answer with ${flag}-error ${id}=TEXT`
     return `${command} was started and did not finish, so its effect is unknown; ${next}`
   }
   const { outcome = 'is empty', name } = saveReceivedAnswer(context, result.text, 'txt') ?? {}
   const answer = `${flag}-${result.isError ? 'error' : 'result'} ${id}=${name === undefined ? 'TEXT' : `@${name}`}`
-  return `${command} has run, but its result may not have arrived; the result ${outcome}; ${isKept}; if the session still waits, answer with ${answer}`
+  return `${command} has run, but its result may not have arrived; the result ${outcome}; ${resumeText}; if the session still waits, answer with ${answer}`
 }

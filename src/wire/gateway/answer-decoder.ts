@@ -229,8 +229,8 @@ function addValue(
     // `--raw` prints JSON of any form, and images may be in JSON of any form. So an unknown form is not a failure.
     if ((raw || images) && value !== undefined && isUnreadable) return ''
     // parley continues after an unreadable event, because the user paid for the text or the images that may
-    // follow. parley stops after an error event, which ends the answer, and in a stream without text, which may
-    // never end. `--raw` prints the rest in any case.
+    // follow. Two events stop it: an error event, which ends the answer, and an unreadable event before any
+    // text, because such a stream may never end. `--raw` prints the rest in any case.
     const continues = event !== undefined && isUnreadable && (images || reader.hasText)
     if (!continues && !raw) throw failure
     reading.failure ??= failure
