@@ -146,9 +146,10 @@ export class Follower {
         effect = { do: 'emit', items: this.#notEmitted.splice(0) }
       }
       if (effect.do === 'end') {
-        const isComplete = this.seen.log.isStopListed && !this.seen.isAnswerMissing
+        const { [polls]: delayMs = Infinity } = eventListPollDelaysMs
+        const isListFinal = delayMs >= this.#access.parts.deadline.leftMs || !this.seen.isAnswerMissing
         const hasFailed = polls > 0 && this.listFailure !== undefined
-        if (isComplete || hasFailed || polls === eventListPollDelaysMs.length) {
+        if ((isListFinal && this.seen.log.isStopListed) || hasFailed || delayMs === Infinity) {
           if (!this.#followsForever || this.state.stop?.kind === 'ended') return
           this.seen.log.acceptUnlistedStop()
         } else await this.#readFinalList(polls++)

@@ -65,6 +65,12 @@ test.each([
   },
 )
 
+test('events run without an answer exits with 0 if the deadline passes before a list could show the answer', async () => {
+  const service = afterTask([running, endTurn], { defaultVisibility: {} })
+  const { code, err } = await service.run(['events', 'run', 'do it', '--deadline', '3'])
+  expect([code, err]).toEqual([0, expect.stringContaining('the agent gave no answer')])
+})
+
 test('an interrupt that the list shows late does not apply to a later tool use', async () => {
   const interrupted = [bash('t1'), waitsFor('t1'), late(interrupt), endTurn]
   const service = createSessionService({
