@@ -157,7 +157,7 @@ export async function changeProfile(
   const flag = flags.profile ? ` --profile ${flags.profile}` : ''
   for (const name of refused)
     messages.note(
-      `requests to the ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'`,
+      `requests to ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'`,
     )
   return changed
 }

@@ -41,7 +41,7 @@ test('config set and init note that requests over plain http to another machine 
   const { env, file } = world()
   const set = async (line: string) => (await run(['config', 'set', ...line.split(' ')], { env })).err
   const note = (name: string, flag = '') =>
-    `parley: requests to the ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'\n`
+    `parley: requests to ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'\n`
   expect(await set('baseUrl http://a.test')).toBe(note('baseUrl'))
   expect(file().profiles.default.baseUrl).toBe('http://a.test')
   expect(await set('agentsUrl http://b.test --profile work')).toContain(note('agentsUrl', ' --profile work'))

@@ -78,7 +78,7 @@ export class DenialCollector {
         denied.set(use, `deny ${name} (by another client or run)`)
       }
     }
-    // The task may follow a tool use that this run denied, and another client may allow the tool use later.
+    // The denials of this run also count if they precede the task, or if another client then allowed the tool use.
     for (const [id, decision] of audit.effective) {
       const recorded = audit.denied.get(id)
       if (decision === 'deny' && recorded !== undefined) denied.set(id, recorded)

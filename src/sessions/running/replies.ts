@@ -97,7 +97,7 @@ function closeUnsentReply(run: SessionRun, use: ParsedToolUse, reason: string): 
   const reply = audit.getReply(id)
   const hasRun = 'result' in reply && reply.result !== undefined
   audit.addReplyStep(use, { event: 'answered-elsewhere' }, { reason })
-  // The session may wait again for any other tool use. The result of this one may be for its other input.
+  // A contradicted tool use gets no reply later, because a result may belong to the other input.
   if (follower.state.getToolUse(id)?.isContradicted) audit.replies.set(id, { is: 'left-open' })
   if (hasRun) messages.warn(`${id} is not answered by this run: ${reason}; its --tool command has run`)
   else messages.note(`${id} is not answered by this run: ${reason}`)
