@@ -256,7 +256,7 @@ test('sessions show prints the status, the usage, the waiting tool uses, and the
 test.each([
   ['events list', 'use -s ID'],
   ['sessions show', 'add its id'],
-])('%s without a session says how to name it: %s', async (command, how) => {
+])('%s without a session prints how to name the session: %s', async (command, how) => {
   const ended = await run(command.split(' '))
   expect(ended).toMatchObject({
     code: 2,
