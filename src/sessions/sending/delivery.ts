@@ -120,7 +120,7 @@ export function explainRefusedTask(
   const isRefused = (status === 400 || status === 409) && delivery !== 'failed'
   if (!isRefused || !events.some(isTaskEvent)) return error
   if (follower) return error.with(follower.describeWaitingToolUses() ?? {})
-  if (!/wait|requires_action|confirm|tool.use/i.test(serviceMessage)) return error
+  if (!/wait|pending|requires.action|confirm|approv|tool/i.test(serviceMessage)) return error
   const command = formatSessionCommand(context, 'confirm', parts.params.session)
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }

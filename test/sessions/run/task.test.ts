@@ -76,6 +76,8 @@ test.each([
   ['waiting on responses to events [t1]', true],
   ['send user.tool_confirmation first', true],
   ['a tool_use is open', true],
+  ['the session requires action', true],
+  ['tool calls need an approval', true],
   ['the budget is used up', false],
 ])(
   'events send prints how to answer waiting tool uses only if a 400 mentions them: %s',
