@@ -23,7 +23,7 @@ export default {
     'From the events of stdin or -i, parley answers the tool uses listed in the last session.status_idle event, and those that wait in child threads. If the input has only user.tool_confirmation events, parley sends them unchanged.',
     'With neither --allow nor --deny, parley prints each tool use on the terminal and prompts you: y allows, n denies, n REASON denies with a reason for the agent, s skips. q or Ctrl-D stops: parley sends the answers so far. If a tool use stays open, the exit code is 12.',
     "After the prompts, parley reads the session's events again before it sends your answers. It skips a tool use that was answered or interrupted meanwhile. If the input of a tool use has changed, parley does not send your answer, and the tool use stays open.",
-    "With --pending and --allow or --deny, parley lists the events and answers every tool use that waits at that moment. With ids and --allow or --deny, parley sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
+    "With --pending and --allow or --deny, parley lists the events and answers every tool use that waits at that moment. If a tool use that needs a result stays open, the exit code is 12. With ids and --allow or --deny, parley sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
   ],
 
   flagRules: { '--message': { requires: ['--deny'] } },
