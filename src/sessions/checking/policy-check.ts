@@ -59,7 +59,13 @@ export async function checkPolicy(
     const caller = createServiceCaller(context, settings)
     if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return
     for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) uses.add(item)
-  } else await readRecordedEvents(input, events, (item) => uses.add(item))
+  } else await readRecordedEvents(input, events, uses)
+  if (uses.lacksPages) {
+    const partial = `${events}: later pages of the list are missing; 'parley events list --raw' prints all events`
+    // With `--fail-on-deny`, the exit code has to cover all tool uses.
+    if (failOnDeny) throw usageError(partial)
+    messages.warn(partial)
+  }
   // Without events, `--fail-on-deny` would always succeed.
   if (uses.isEmpty) throw usageError(`${events ?? session} has no events to check the policy with`)
   // With `--fail-on-deny`, the exit code has to cover all tool uses, even if `| head` reads only some.
@@ -79,6 +85,12 @@ class RecordedToolUses {
   readonly #texts = new Map<string, string>()
   readonly #contradicted = new Set<string>()
   isEmpty = true
+  /** True if the list has another page after the last page of the input. */
+  lacksPages = false
+
+  addPage(hasNext: boolean): void {
+    this.lacksPages = hasNext
+  }
 
   add(item: EventItem): void {
     this.isEmpty = false

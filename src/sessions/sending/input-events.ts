@@ -98,14 +98,23 @@ export function joinEventsInBody(given: InputEvents | undefined, added: readonly
  * Yields the events of a recorded session. A value without `type` and with a list `data` counts as a page of
  * events, as the service lists them. Throws a usage error for a value that is not an event.
  */
-export function* listRecordedEvents(given: InputEvents): Generator<EventItem> {
+export function* listRecordedEvents(given: InputEvents, onPage?: OnPage): Generator<EventItem> {
   for (const [index, text] of getEventSourceTexts(given).entries())
-    yield* parseRecordedEvents(text, JSON.parse(text), `${given.name}: ${given.locate(index, '')}`)
+    yield* parseRecordedEvents(text, JSON.parse(text), `${given.name}: ${given.locate(index, '')}`, onPage)
 }
 
-function* parseRecordedEvents(text: string, value: unknown, where: string): Generator<EventItem> {
-  const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }
+/** `hasNext`: the list has another page after this one. */
+type OnPage = (hasNext: boolean) => void
+
+function* parseRecordedEvents(
+  text: string,
+  value: unknown,
+  where: string,
+  onPage?: OnPage,
+): Generator<EventItem> {
+  const { type, data, next_page: next, has_more: hasMore } = (value ?? {}) as Record<string, unknown>
   const isPage = type === undefined && Array.isArray(data)
+  if (isPage) onPage?.(Boolean(next) || hasMore === true)
   const texts = isPage ? listJsonElements(text, 'data') : [text]
   for (const [place, each] of (isPage ? data : [value]).entries()) {
     const event = SessionEvent.safeParse(each)
@@ -115,14 +124,16 @@ function* parseRecordedEvents(text: string, value: unknown, where: string): Gene
 }
 
 /**
- * Passes the recorded events of a file or of stdin to `add`. Parses one event per line while it reads, because
+ * Adds the recorded events of a file or of stdin to `recorded`. Parses one event per line while it reads, because
  * the text of a long session takes more memory than its tool uses.
  */
 export async function readRecordedEvents(
   input: Context['input'],
   path: string,
-  add: (item: EventItem) => void,
+  recorded: { add(item: EventItem): void; addPage(hasNext: boolean): void },
 ): Promise<void> {
+  const add = (item: EventItem) => recorded.add(item)
+  const onPage = (hasNext: boolean) => recorded.addPage(hasNext)
   const name = getInputName(path)
   const text = await input.readChunks(path, inputReader, async (chunks) => {
     const { value: first = new Uint8Array() } = await chunks.next()
@@ -135,13 +146,13 @@ export async function readRecordedEvents(
         const where = `${name}: line ${lineNumber}`
         const value = tryParseJson(line)
         if (value === undefined) throw createLineError(line, where)
-        for (const item of parseRecordedEvents(line.trim(), value, where)) add(item)
+        for (const item of parseRecordedEvents(line.trim(), value, where, onPage)) add(item)
       }
     }
     return undefined
   })
   if (text === undefined) return
-  for (const item of listRecordedEvents(await parseInputEvents(text, name))) add(item)
+  for (const item of listRecordedEvents(await parseInputEvents(text, name), onPage)) add(item)
 }
 
 function isLineDelimited(text: string): boolean {

@@ -80,6 +80,22 @@ test.each<[string, string]>([
   expect(piped.out).toBe(out)
 })
 
+test.each([{ next_page: 'p2' }, { has_more: true }])(
+  'policy check warns about a page with %j, and with --fail-on-deny exits with 2',
+  async (next) => {
+    const page = JSON.stringify({ data: [bash('t1', 'git status')], ...next })
+    const last = JSON.stringify({ data: [bash('t2', 'git status')], next_page: null })
+    const files = { 'one.json': page, 'all.ndjson': `${page}\n${last}\n` }
+    const warned = await check(['p.json', 'one.json'], { files })
+    const words = 'one.json: later pages of the list are missing'
+    expect([warned.code, warned.err]).toEqual([0, expect.stringContaining(words)])
+    const refused = await check(['p.json', 'one.json', '--fail-on-deny'], { files })
+    expect([refused.code, refused.out, refused.err]).toEqual([2, '', expect.stringContaining(words)])
+    const whole = await check(['p.json', 'all.ndjson', '--fail-on-deny'], { files })
+    expect([whole.code, whole.err]).toEqual([0, ''])
+  },
+)
+
 test('policy check --tool allows tool uses that events run would execute, unless a rule denies or asks', async () => {
   const files = {
     'p.json': '{"rules":[{"tool":"bash","decision":"deny"}],"default":{"decision":"ask"}}',
