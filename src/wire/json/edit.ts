@@ -1,6 +1,6 @@
 import { usageError } from '../../errors.ts'
 import { formatFieldPath, tryParseJson } from './parse.ts'
-import { listJsonChildren, listJsonFields, skipBlanks } from './scanner.ts'
+import { listJsonChildren, skipBlanks } from './scanner.ts'
 
 type Path = (string | number)[]
 type Step = string | number | undefined
@@ -87,8 +87,16 @@ function assign(text: string, { path, json, source }: JsonAssignment): string {
   return edited.slice(0, value.start) + json + edited.slice(value.end)
 }
 
-/** Removes all fields of this name, and the blanks around the remaining fields. */
-export const removeJsonField = (objectJson: string, name: string): string =>
-  `{${listJsonFields(objectJson)
-    .filter((field) => field.name !== name)
-    .map((field) => `${JSON.stringify(field.name)}:${field.json}`)}}`
+/** Removes all fields of this name and keeps all other bytes, because the hash of a batch line depends on them. */
+export function removeJsonField(objectJson: string, name: string): string {
+  const head = objectJson.slice(0, objectJson.indexOf('{') + 1)
+  const kept: string[] = []
+  let start = head.length
+  let end = start
+  for (const child of listJsonChildren(objectJson, start - 1)) {
+    end = skipBlanks(objectJson, child.end)
+    if (child.name !== name) kept.push(objectJson.slice(start, end))
+    start = end + 1
+  }
+  return head + kept.join(',') + objectJson.slice(end)
+}
