@@ -140,6 +140,17 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
           historySize: 0,
         })
         editor = prompted
+        // On a resize, Node prints the question again. A terminal that has reflowed the question into more rows
+        // would show its first row twice. So parley removes Node's listener.
+        output.removeAllListeners('resize')
+        // After a resize, Node erases as many rows as the answer had before. The terminal may have reflowed
+        // the answer into fewer rows, and Node would then erase the text above. So Node gets the smaller
+        // number of rows.
+        const limitErasedRows = () => {
+          const { prevRows = 0 } = prompted as { prevRows?: number }
+          Object.assign(prompted, { prevRows: Math.min(prevRows, prompted.getCursorPos().rows) })
+        }
+        output.on('resize', limitErasedRows)
         const show = () => {
           isLineOpen = true
           if (isHidden) write(question)
@@ -160,6 +171,7 @@ export function createPrompter({ host, messages, cleanups, deadline }: PrompterO
         })
         prompted.once('close', () => {
           input.off('keypress', readMark)
+          output.off('resize', limitErasedRows)
           input.off('end', end)
           end()
         })

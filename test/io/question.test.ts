@@ -9,12 +9,19 @@ import { realTimers } from '../../src/timers.ts'
 function createTerminal(suspend?: () => void) {
   const keys = new PassThrough()
   const screen = { text: '', isRaw: false }
-  const stream = new Writable({
-    write(chunk, _, done) {
-      screen.text += chunk
-      done()
-    },
-  })
+  const stream = Object.assign(
+    new Writable({
+      write(chunk, _, done) {
+        screen.text += chunk
+        done()
+      },
+    }),
+    { columns: 80 },
+  )
+  const resize = (columns: number) => {
+    stream.columns = columns
+    stream.emit('resize')
+  }
   const cleanups = new ArraySet<() => unknown>()
   const prompter = createPrompter({
     host: {
@@ -34,7 +41,7 @@ function createTerminal(suspend?: () => void) {
     deadline: new Deadline(realTimers),
   })
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
-  return { keys, screen, cleanups, prompter, shows }
+  return { keys, screen, stream, cleanups, prompter, shows, resize }
 }
 
 test('a question that parley withdraws gets no answer, and the typed text answers no later question', async () => {
@@ -133,4 +140,35 @@ test('closing the window of the terminal ends a question like the end of the inp
   keys.destroy(new Error('EIO'))
   await expect(answer).rejects.toThrow(InputEndedError)
   await expect(prompter.prompt('two? ')).rejects.toThrow(InputEndedError)
+})
+
+test('a question is not printed again if the terminal gets narrower, because the terminal reflows it', async () => {
+  const { keys, screen, prompter, shows, resize } = createTerminal()
+  const answer = prompter.prompt('may this tool run? ')
+  await shows('may this tool run? ')
+  screen.text = ''
+  resize(10)
+  keys.write('yes')
+  await shows('yes')
+  expect(screen.text).toBe('yes')
+  keys.write('\r')
+  expect(await answer).toBe('yes')
+})
+
+test('a question that needs fewer rows because the terminal got wider erases nothing above the question', async () => {
+  const { keys, screen, stream, prompter, shows, resize } = createTerminal()
+  const answer = prompter.prompt('one? ')
+  await shows('one? ')
+  resize(20)
+  // Node counts the rows of an answer only if each key arrives alone.
+  for (const key of `n ${'a'.repeat(40)}`) keys.write(key)
+  await shows(`n ${'a'.repeat(30)}`)
+  screen.text = ''
+  resize(100)
+  keys.write('\x7f')
+  await shows('one? n aaa')
+  expect(screen.text).not.toMatch(/\x1b\[\d*A/)
+  keys.write('\r')
+  await answer
+  expect(stream.listenerCount('resize')).toBe(0)
 })
