@@ -51,6 +51,7 @@ module.exports = function openCompiledCode() {
     const marker = `${prefix}-${exitCode}-${all.reduce((sum, { origin }) => sum + origin.length, 0)}`
     if (!all.some(({ isNew }) => isNew) && fs.existsSync(marker)) return
     try {
+      if (!hasRoom(dirname(prefix))) return
       for (const { script, origin, file } of all) writeCode(file, script, origin)
       fs.writeFileSync(marker, '', { flag: 'wx', mode: 0o600 })
     } catch {
@@ -101,6 +102,12 @@ function readOwnedFile(file) {
   } finally {
     fs.closeSync(descriptor)
   }
+}
+
+/** The cache must not fill the disk, because a result may need the space. */
+function hasRoom(folder) {
+  const { bavail, bsize } = fs.statfsSync(folder)
+  return bavail * bsize > 64 * 2 ** 20
 }
 
 function writeCode(file, script, origin) {

@@ -180,3 +180,9 @@ test.each(['/proc', ''])('K35: parley works without a cache of compiled code if 
   expect(text).toBe(original)
   expect(readdirSync(home, { recursive: true })).toEqual(['.cache'])
 })
+
+test('compiled code is not stored if the disk has less than 64 MiB of room', () => {
+  const full = join(copy, 'full-disk.cjs')
+  writeFileSync(full, "require('node:fs').statfsSync = () => ({ bavail: 1, bsize: 64 * 2 ** 20 })")
+  expect(help(() => {}, { NODE_OPTIONS: `--require ${full}` })).toMatchObject({ text: original, kept: [] })
+})
