@@ -16,7 +16,12 @@ import { editJson, parseSetFlag } from '../wire/json/edit.ts'
 import { parseInputJson, tryParseJson } from '../wire/json/parse.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createEndlessListDetector, type ListPage, readListPage } from '../wire/page.ts'
-import { createErrorBodyFailure, createResponseError, isErrorEnvelope } from '../wire/problem/problem.ts'
+import {
+  createErrorBodyFailure,
+  createResponseError,
+  isErrorEnvelope,
+  parseSseValues,
+} from '../wire/problem/problem.ts'
 
 export interface ApiOptions {
   method?: Endpoint['method']
@@ -183,12 +188,13 @@ async function printResponse(
 const maxErrorBytes = 64 * 1024
 
 /**
- * Throws a `CliError` if a body with status 2xx is an error. Then no file is written, and stdout gets the body
- * instead.
+ * Throws a `CliError` if a body with status 2xx is an error, or a stream of one error. Then no file is written,
+ * and stdout gets the body instead.
  */
 function requireNoError(response: HttpResponse, bytes: Uint8Array, file: FileOutput | undefined): void {
   const text = bytes.length < maxErrorBytes ? Buffer.from(bytes).toString() : ''
-  const value = tryParseJson(text)
+  const [event, ...others] = parseSseValues(text).filter((each) => each !== undefined)
+  const value = tryParseJson(text) ?? (others.length === 0 ? event : undefined)
   if (!isErrorEnvelope(value)) return
   file?.discard()
   const failure = createErrorBodyFailure(value)

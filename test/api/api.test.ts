@@ -136,6 +136,23 @@ describe('output of api', () => {
     }
   })
 
+  test.each([
+    [
+      'exits with 6 if its only event is an error with the code 429',
+      ': hi\n\nevent: error\ndata: {"error":{"code":429}}\n\n',
+      6,
+    ],
+    ['exits with 0 if there are several events', 'data: {"message":"a"}\n\ndata: {"message":"b"}\n\n', 0],
+    [
+      'exits with 0 if a session has an error',
+      'data: {"type":"session.error","error":{"message":"a"}}\n\n',
+      0,
+    ],
+  ])('for an event stream with status 200, api %s', async (_, body, code) => {
+    const exchange = answering(body, { headers: { 'content-type': 'text/event-stream' } })
+    expect(await api(['agents', '/v1/x'], { exchange })).toMatchObject({ code, out: body })
+  })
+
   test.each([200, 404])(
     'api --include prints the response headers before the body, with status %i',
     async (status) => {

@@ -197,7 +197,7 @@ function readElementText(markup: string, name: string): string | undefined {
   return element.exec(markup)?.[1]?.trim() || undefined
 }
 
-function parseSseValues(text: string): unknown[] {
+export function parseSseValues(text: string): unknown[] {
   const start = text.trimStart().slice(0, maxReadLength)
   const events = /^(?:data|event|id|retry|):/.test(start) ? readSseEvents(start) : []
   return events.map(({ data }) => tryParseJson(data))
