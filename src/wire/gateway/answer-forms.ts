@@ -94,7 +94,7 @@ export function readMessageEvent({
   usage,
 }: Fields): AnswerPiece {
   const message = toFields(start)
-  return createPiece([message.content, block, delta].flatMap(toBlocks), {
+  return createPiece([isObject(start) ? start.content : start, block, delta].flatMap(toBlocks), {
     ...message,
     stop_reason: toText(toFields(delta).stop_reason) ?? message.stop_reason,
     usage: { ...toFields(message.usage), ...toFields(usage) },
@@ -185,8 +185,8 @@ function listOtherContent(part: Fields): NonTextContent[] {
 }
 
 const getParts = (candidate: Fields): Fields[] => {
-  const { content, type } = candidate
-  return type === 'unreadable' ? [candidate] : toBlocks(isObject(content) ? content.parts : content)
+  const { content, text, type } = candidate
+  return type === 'unreadable' ? [candidate] : toBlocks(isObject(content) ? content.parts : (content ?? text))
 }
 
 const getText = (candidate: Fields): string =>
@@ -194,8 +194,8 @@ const getText = (candidate: Fields): string =>
     .map(({ thought, text }) => (thought === true ? '' : (toText(text) ?? '')))
     .join('')
 
-const hasKnownShape = ({ content, text }: Fields): boolean =>
-  text === undefined && Object.keys(toFields(content)).every((name) => name === 'role' || name === 'parts')
+const hasKnownShape = ({ content }: Fields): boolean =>
+  Object.keys(toFields(content)).every((name) => name === 'role' || name === 'parts')
 
 /** Names of the finish reasons 1 to 9. Some services send the number instead of the name. */
 const finishReasons =

@@ -89,6 +89,8 @@ test.each<[event: Record<string, unknown>, piece: Piece]>([
     event('message_start', { message: { id: 1, model: 2, stop_reason: 3, usage: oddUsage }, usage: 'x' }),
     { summary: oddCounts },
   ],
+  [event('message_start', { message: 'a' }), { text: 'a' }],
+  [event('message_start', { message: 5 }), { otherContent: ['an unreadable part'] }],
   [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
   [
     event('message_delta', { delta: { stop_reason: 's' }, usage }),

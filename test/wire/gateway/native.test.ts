@@ -68,6 +68,8 @@ test.each<[answer: Record<string, unknown>, piece: Piece]>([
   [{ candidates: [{ content: 'a' }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
+  [{ candidates: ['a'] }, { text: 'a', ...open }],
+  [{ candidates: { text: 'a' } }, { text: 'a', ...open }],
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
 ])('text and completeness are read from the native answer %j', (answer, piece) => read(answer, piece))
 
