@@ -64,7 +64,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    * next part fails.
    */
   let unprinted: string[] = []
-  /** JSON with images and files, which parley does not print. */
+  /** JSON with images, files and unreadable parts, which parley does not print. */
   const files: string[] = []
   let hasOutput = false
   let hasUnreadContent = false
@@ -193,7 +193,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     return saveReceivedAnswer(context, content, 'txt', file)
   }
 
-  /** Saves the images and files of an answer with text, because the user may have paid for them. */
+  /** Saves what parley does not print of an answer with text, because the user may have paid for them. */
   function saveFiles(): SavedData | undefined {
     return saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
   }

@@ -121,7 +121,7 @@ interface AnswerSink {
   text(text: string): void
   /** Receives the data of each stream event as a line, or the bytes of any other body, for `--raw`. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
-  /** Receives the JSON of each body, event or chunk that has an image or a file. */
+  /** Receives the JSON of each body, event or chunk that has an image, a file or an unreadable part. */
   file?: (json: string) => void
   images?: ImageFinder
 }

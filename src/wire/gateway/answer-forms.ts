@@ -186,7 +186,8 @@ function listOtherContent(part: Fields): NonTextContent[] {
 
 const getParts = (candidate: Fields): Fields[] => {
   const { content, text, type } = candidate
-  return type === 'unreadable' ? [candidate] : toBlocks(isObject(content) ? content.parts : (content ?? text))
+  const isUnreadable = type === 'unreadable' || (text !== undefined && content === undefined)
+  return isUnreadable ? [{ type: 'unreadable' }] : toBlocks(isObject(content) ? content.parts : content)
 }
 
 const getText = (candidate: Fields): string =>

@@ -32,9 +32,9 @@ export type AnswerProgress = 'open' | 'finished' | 'settled' | 'ended'
 export class AnswerReader {
   readonly summary: AnswerSummary = {}
   readonly otherContent = new Set<NonTextContent>()
-  /** Number of received JSON values with text, an image or a file. */
+  /** Number of received JSON values with text, an image, a file or an unreadable part. */
   contentCount = 0
-  /** Number of received JSON values with an image or a file. */
+  /** Number of received JSON values with an image, a file or an unreadable part. */
   fileCount = 0
   hasText = false
   isListOfChunks = false
@@ -148,7 +148,7 @@ export class AnswerReader {
 }
 
 const hasFile = ({ otherContent }: AnswerPiece): boolean =>
-  otherContent.includes('an image') || otherContent.includes('a file')
+  otherContent.some((what) => ['an image', 'a file', 'an unreadable part'].includes(what))
 
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })

@@ -129,10 +129,12 @@ test.each([
   }
 })
 
-test('chat prints the text of an answer with an unreadable part and exits with 8, except with --raw', async () => {
+test('chat prints the text of an answer with an unreadable part, saves the part and exits with 8', async () => {
   const body = native({ text: 'paid' }, 5 as unknown as object)
-  const err = 'parley: a part of the answer cannot be read\n'
-  expect(await chat(['-q'], body)).toMatchObject({ code: 8, out: 'paid\n', err })
+  const ended = await chat(['-q'], body)
+  expect(ended).toMatchObject({ code: 8, out: 'paid\n' })
+  expect(ended.err).toContain('a part of the answer cannot be read; the received data is saved as')
+  expect(ended.saved.map((path) => readFileSync(path, 'utf8'))).toEqual([body])
   expect(await chat(['--raw'], body)).toMatchObject({ code: 0, out: body, err: '' })
 })
 

@@ -68,8 +68,6 @@ test.each<[answer: Record<string, unknown>, piece: Piece]>([
   [{ candidates: [{ content: 'a' }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: 'a' } }] }, { text: 'a', ...open }],
   [{ candidates: [{ content: { parts: { text: 'a' } } }] }, { text: 'a', ...open }],
-  [{ candidates: ['a'] }, { text: 'a', ...open }],
-  [{ candidates: { text: 'a' } }, { text: 'a', ...open }],
   [{ candidates: [{ content: null, index: 'x', finishReason: {}, finishMessage: 5 }] }, open],
 ])('text and completeness are read from the native answer %j', (answer, piece) => read(answer, piece))
 
@@ -205,6 +203,8 @@ test.each<[candidate: object, verb: 'has' | 'does not have']>([
 
 test.each<[answer: Record<string, unknown>, text?: string]>([
   [{ candidates: 5 }],
+  [{ candidates: ['a'] }],
+  [{ candidates: { text: 'a' } }],
   [{ candidates: [{ content: 5 }] }],
   [{ candidates: [{ content: { parts: 5 } }] }],
   [parts({ text: 5 })],
