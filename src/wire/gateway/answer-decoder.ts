@@ -301,7 +301,8 @@ function createUnknownDecoder(reading: BodyReading): BodyDecoder {
     mayEndHere: () => false,
     push(bytes) {
       sink.raw?.(bytes)
-      if (received.bytes().length >= maxUnknownBytes) end()
+      // The body may itself be an image, which is saved whole.
+      if (!sink.images && received.bytes().length >= maxUnknownBytes) end()
     },
     end,
   }

@@ -112,6 +112,13 @@ describe('image answers that were billed but cannot be read', () => {
     },
   )
 
+  test('image saves a body that is an image whole, even if it is longer than 1 MiB', async () => {
+    const body = Buffer.concat([png(), Buffer.alloc(2 ** 20)])
+    const { err } = await image(['x'], { exchange: answering([body, 'end']) })
+    const [path = ''] = /\S+parley-[\w.-]+/.exec(err) ?? []
+    expect(statSync(path).size).toBe(body.length + 3)
+  })
+
   test('I32: image saves a body without an image, and --errors json has the path of the file, except with --raw', async () => {
     const exchange = answering('{"picture":1}')
     const asJson = await image(['x', '--errors', 'json'], { exchange })
