@@ -1,4 +1,4 @@
-import { createUsageErrorFromProblems } from '../errors.ts'
+import { createUsageErrorFromProblems, usageError } from '../errors.ts'
 import { GenerateRequest } from '../wire/gateway/generate-request.ts'
 import {
   createJsonAssignment,
@@ -6,7 +6,7 @@ import {
   editJson,
   type JsonAssignment,
 } from '../wire/json/edit.ts'
-import { describeSchemaIssues, parseInputJson } from '../wire/json/parse.ts'
+import { describeSchemaIssues, isObject, parseInputJson } from '../wire/json/parse.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 
 export type MessagePart = { text: string } | { inlineData: { mimeType: string; data: string } }
@@ -26,6 +26,7 @@ export interface RequestBodyParts {
   /** Parts that are appended to the conversation as the user's message. */
   turn: MessagePart[]
   system?: string | undefined
+  hasSchema?: boolean
   assignments: JsonAssignment[]
 }
 
@@ -40,7 +41,14 @@ export function buildRequestBody(parts: RequestBodyParts): string {
     ...(system === undefined ? [] : [createJsonAssignment(['systemInstruction'], instruction)]),
     ...parts.assignments,
   ]
-  if (given) check(given)
+  const body = given && check(given)
+  // A body with `messages` is for another endpoint of the gateway, so parley cannot add a prompt or schema.
+  const isMessageBody = isObject(body) && Object.hasOwn(body, 'messages') && !Object.hasOwn(body, 'contents')
+  if (given && isMessageBody && (turn.length > 0 || system !== undefined || parts.hasSchema)) {
+    const hint =
+      "'parley api gateway /v1/message' sends such a body; chat and image cannot add a prompt or a schema to it"
+    throw usageError(`${given.name}: the body has 'messages' but no 'contents': ${hint}`)
+  }
   const text = createTextWithinLimit(() => {
     const added = { role: 'user', parts: turn }
     // Serializes a new body and its prompt at once. Appending a long prompt to an empty body would copy the
@@ -53,7 +61,9 @@ export function buildRequestBody(parts: RequestBodyParts): string {
   return text
 }
 
-function check({ text, name, hint }: UserRequestBody): void {
-  const parsed = GenerateRequest().safeParse(parseInputJson(text, name, hint))
+function check({ text, name, hint }: UserRequestBody): unknown {
+  const body = parseInputJson(text, name, hint)
+  const parsed = GenerateRequest().safeParse(body)
   if (!parsed.success) throw createUsageErrorFromProblems(name, describeSchemaIssues(parsed.error))
+  return body
 }

@@ -17,6 +17,7 @@ export const createBodyParts = (
   schema?: AnswerSchema,
 ): Omit<RequestBodyParts, 'turn'> => ({
   system,
+  hasSchema: schema !== undefined,
   assignments: [
     ...Object.entries({ temperature, maxOutputTokens }).flatMap(([name, json]) =>
       json === undefined ? [] : [createJsonAssignment(['generationConfig', name], json)],

@@ -164,3 +164,13 @@ test.each<[name: string, argv: string[], stdin: string | undefined, expectedText
     expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
   },
 )
+
+test.each([
+  ['a prompt', ['hello']],
+  ['a system prompt', ['--system', 's']],
+])('chat does not add %s to a body with messages, which is for another endpoint', async (_, flags) => {
+  const stdin = '{"messages":[{"role":"user","content":"a"}]}'
+  const ended = await run(['chat', '-i', '-', ...flags], { stdin })
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(ended.err).toContain("'parley api gateway /v1/message' sends such a body")
+})
