@@ -185,8 +185,8 @@ function listOtherContent(part: Fields): NonTextContent[] {
 }
 
 const getParts = (candidate: Fields): Fields[] => {
-  const { content, text, type } = candidate
-  const isUnreadable = type === 'unreadable' || (text !== undefined && content === undefined)
+  const { content, text, parts, type } = candidate
+  const isUnreadable = type === 'unreadable' || (content === undefined && (text ?? parts) !== undefined)
   return isUnreadable ? [{ type: 'unreadable' }] : toBlocks(isObject(content) ? content.parts : content)
 }
 

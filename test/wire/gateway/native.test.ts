@@ -205,6 +205,7 @@ test.each<[answer: Record<string, unknown>, text?: string]>([
   [{ candidates: 5 }],
   [{ candidates: ['a'] }],
   [{ candidates: { text: 'a' } }],
+  [{ candidates: { parts: [{ text: 'a' }] } }],
   [{ candidates: [{ content: 5 }] }],
   [{ candidates: [{ content: { parts: 5 } }] }],
   [parts({ text: 5 })],
