@@ -10,7 +10,7 @@ import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import type { SessionClient } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
-import { addIdsFromReceipt, parseSentEvents, readReceipt } from './receipt.ts'
+import { addIdsFromReceipt, listSentTypes, parseSentEvents, readReceipt } from './receipt.ts'
 
 const acceptedText = 'the event was accepted'
 
@@ -48,7 +48,7 @@ export async function deliverEvents(
     )
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
-    else warnOfUnlistedEvents(access, parseSentEvents(body), listed)
+    else warnOfUnlistedEvents(access, listSentTypes(body), listed)
     if (follower) {
       follower.seen.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
       const printer = createEventPrinter(context, { markdown })
@@ -69,17 +69,17 @@ export async function deliverEvents(
 /** A service that lists only some of the sent events may have refused the others. */
 function warnOfUnlistedEvents(
   { context, parts }: SessionClient,
-  sent: readonly SessionEvent[],
+  sentTypes: readonly string[],
   listed: readonly SessionEvent[],
 ): void {
-  const types = listed.map(({ type }) => type)
-  const [first, ...others] = sent.filter(({ type }) => {
-    const index = types.indexOf(type)
-    if (index >= 0) types.splice(index, 1)
-    return index < 0
-  })
-  if (!first) return
-  const what = others.length > 0 ? `${others.length + 1} of the sent events` : `a sent ${first.type}`
+  const counts = new Map<string, number>()
+  for (const type of sentTypes) counts.set(type, (counts.get(type) ?? 0) + 1)
+  for (const { type } of listed) counts.set(type, (counts.get(type) ?? 0) - 1)
+  const unlisted = [...counts].filter(([, count]) => count > 0)
+  const [[type] = []] = unlisted
+  if (type === undefined) return
+  const number = unlisted.reduce((sum, [, count]) => sum + count, 0)
+  const what = number > 1 ? `${number} of the sent events` : `a sent ${type}`
   context.messages.warn(`the response does not list ${what}: check with '${parts.inspectCommand}'`)
 }
 
