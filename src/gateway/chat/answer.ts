@@ -156,6 +156,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         response.accept()
         answer.text = await schema.check(answer.text, describeCutAnswer(end)).catch((error: unknown) => {
           printUsageLine(context, end.summary, showsUsage)
+          const saved = saveFiles()
+          if (saved)
+            context.messages.warn(`the answer also has images or files: the received data ${saved.outcome}`)
           throw error
         })
         unprinted.push(answer.text)
@@ -172,7 +175,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       }
       await file?.commit()
       const saved = saveFiles()
-      if (saved?.name !== undefined) addFileToReport(context.reportData, saved.name)
       printWarningsAndUsageLine(context, end, showsUsage, !isRaw, saved)
       return answer
     },
@@ -195,7 +197,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
   /** Saves what parley does not print of an answer with text, because the user may have paid for them. */
   function saveFiles(): SavedData | undefined {
-    return saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
+    const saved = saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
+    if (saved?.name !== undefined) addFileToReport(context.reportData, saved.name)
+    return saved
   }
 
   /**

@@ -222,6 +222,20 @@ describe('chat sends a prompt and prints the answer', () => {
     })
     expect(readdirSync(TMPDIR)).toEqual([])
   })
+
+  test('chat saves the image of an answer that does not match the schema', async () => {
+    const [TMPDIR, cwd] = [temporaryFolder(), temporaryFolder()]
+    writeFileSync(join(cwd, 's.json'), '{"type":"object"}')
+    const exchange = answering(message('', { content: [{ type: 'text', text: '1' }, pictureBlock] }))
+    const argv = ['chat', 'x', '--schema', 's.json', '--report', 'r.json']
+    const { code, err } = await run(argv, { exchange, cwd, env: { TMPDIR } })
+    const image = readdirSync(TMPDIR).find((name) => readText(TMPDIR, name).includes(data)) ?? ''
+    expect(code).toBe(8)
+    expect(err).toContain(
+      `the answer also has images or files: the received data is saved as ${join(TMPDIR, image)}\n`,
+    )
+    expect(JSON.parse(readText(cwd, 'r.json')).files).toContain(join(TMPDIR, image))
+  })
 })
 
 describe('--dry-run, --curl and -v show the request', () => {
