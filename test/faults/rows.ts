@@ -279,7 +279,11 @@ async function interrupt(
     request: () => server.requests.length > 0,
     out: () => command.out().length > 0,
     err: () => command.err() !== '',
-    file: () => readdirSync(command.cwd).some((name) => statSync(join(command.cwd, name)).size > 0),
+    // A file may be renamed between the two calls.
+    file: () =>
+      readdirSync(command.cwd)
+        .map((name) => statSync(join(command.cwd, name), { throwIfNoEntry: false }))
+        .some((stat) => stat !== undefined && stat.size > 0),
   }[at]
   await command.waitUntil(isReached)
   // The signal must arrive during the wait that follows this state, not before the wait.
