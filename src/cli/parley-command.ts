@@ -222,13 +222,14 @@ function checkToggle({ long }: Option, next: string | undefined, { longFlags }: 
 
 function shortenParseErrors(parameter: Option | Argument, name: string): void {
   const { parseArg, argChoices } = parameter
-  if (!parseArg || parseArg === appendFlagValue) return
+  if (!parseArg || (parseArg === appendFlagValue && !argChoices)) return
   parameter.parseArg = (value, previous) => {
+    const fail = (problem: string) => usageError(`${name}: '${value}' is ${problem}`)
+    if (argChoices && !argChoices.includes(value)) throw fail(`not one of ${argChoices.join(', ')}`)
     try {
       return parseArg(value, previous)
     } catch (error) {
-      const problem = argChoices ? `not one of ${argChoices.join(', ')}` : (error as Error).message
-      throw usageError(`${name}: '${value}' is ${problem}`)
+      throw fail((error as Error).message)
     }
   }
 }
