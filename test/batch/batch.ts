@@ -12,7 +12,16 @@ import { type BatchOutcome, BatchRun, type BatchRunOptions } from '../../src/bat
 import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
-import { type Ask, failure, parseResults, preparing, type Result, sourceOf, streamOf } from './pieces.ts'
+import {
+  type Ask,
+  failure,
+  parseResults,
+  preparing,
+  type Result,
+  sourceOf,
+  streamOf,
+  upTo,
+} from './pieces.ts'
 
 /** Results file that a test can remove during a run. */
 export interface TestFile {
@@ -60,10 +69,9 @@ export function failureOf(line: BatchLine, kind: FailureKind, details: FailureDe
 
 /** Creates this number of lines, each with an id. */
 export const linesOf = (count: number): string =>
-  Array.from(
-    { length: count },
-    (_, at) => `${JSON.stringify({ id: `id ${at + 1}`, prompt: `p${at + 1}` })}\n`,
-  ).join('')
+  upTo(count)
+    .map((at) => `${JSON.stringify({ id: `id ${at}`, prompt: `p${at}` })}\n`)
+    .join('')
 
 /** Runs a batch against a fake service, on a clock that advances only while everything waits. */
 export async function play(
@@ -75,10 +83,7 @@ export async function play(
   const concurrency = options.concurrency ?? 8
   const registry = new BatchLineRegistry()
   const tally = new BatchTally()
-  const { incompleteResultOffset: tornAt } = await readEarlierResults(streamOf(file?.text ?? ''), {
-    registry,
-    tally,
-  })
+  const earlier = await readEarlierResults(streamOf(file?.text ?? ''), { registry, tally })
   const prepare = preparing((line, requireNext) => {
     line.getDeliveryState = () => 'sent'
     return ask(line, requireNext)
@@ -86,7 +91,7 @@ export async function play(
   const lines = await readBatchInput({ source: sourceOf(input), prepare, registry, tally })
   let out = ''
   // Removes an incomplete result at the end, as `openResultsFile` does.
-  if (file) file.text = Buffer.from(file.text).subarray(0, tornAt).toString()
+  if (file) file.text = Buffer.from(file.text).subarray(0, earlier.incompleteResultOffset).toString()
   const pauses: Played['pauses'] = []
   const retried: number[] = []
   const saved: string[] = []

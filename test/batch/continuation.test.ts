@@ -37,11 +37,8 @@ test('if the answer to a batch line comes in several parts, the result has the w
 })
 
 test('a result of --batch --raw has all responses of a continued answer, and the sum of their usage', async () => {
-  const bodies = [
-    piece('a', continued('t1'), used(10, 1)),
-    piece('b', whole, used(10, 2)),
-    piece('c', whole, used(1, 1)),
-  ]
+  const last = [piece('b', whole, used(10, 2)), piece('c', whole, used(1, 1))]
+  const bodies = [piece('a', continued('t1'), used(10, 1)), ...last]
   const { code, results } = await runBatch(['x', 'y'], ['--raw'], answerInOrder(...bodies))
   const [first, second, third] = bodies.map((body) => JSON.parse(body))
   expect(code).toBe(0)
@@ -55,17 +52,14 @@ test.each<[what: string, answer: string | Exchange, code: number, body: string]>
   ['gets no answer', unanswered, 10, 'Half'],
   ['is refused', answering('{"error":{"message":"no"}}', { status: 400 }), 4, 'Half'],
   ['is cut off', events(piece(' and more')), 8, 'Half and more'],
-])(
-  'a batch line fails with the received text in error.body if its continuation %s',
-  async (_, answer, code, body) => {
-    const first = piece('Half', continued('t1'), used(10, 20))
-    const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
-    expect(ended.code).toBe(code)
-    expect(ended.results).toMatchObject([
-      { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
-    ])
-  },
-)
+])('a batch line fails with the received text if its continuation %s', async (_, answer, code, body) => {
+  const first = piece('Half', continued('t1'), used(10, 20))
+  const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
+  expect(ended.code).toBe(code)
+  expect(ended.results).toMatchObject([
+    { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
+  ])
+})
 
 test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
   const { cwd, code } = await runBatch(['x'], [], answerInOrder(piece('Half', continued('t1')), unanswered))
@@ -109,16 +103,9 @@ test('after a signal, a batch result contains the received parts of its answer, 
     const exchange = answerInOrder(piece('Half', continued('t1'), used(10, 20)), never)
     void run(batch, { cwd, exchange, onSignal })
   })
-  const error = {
-    kind: 'unknown',
-    message: 'the run was interrupted',
-    sent: 'unknown',
-    attempts: 2,
-    body: 'Half',
-  }
-  expect(parseResults(readText(cwd, 'r'))).toMatchObject([
-    { index: 1, ok: false, error, usage: { totalTokens: 30 } },
-  ])
+  const why = { kind: 'unknown', message: 'the run was interrupted', sent: 'unknown' }
+  const result = { index: 1, error: { ...why, attempts: 2, body: 'Half' }, usage: { totalTokens: 30 } }
+  expect(parseResults(readText(cwd, 'r'))).toMatchObject([result])
   expect(err).toMatch(
     /^parley: interrupted: 0 ok · 1 failed \(1 unknown\) · 1 not done · .*; 1 request without an answer may be billed; to resume: the same command with --resume\n$/,
   )

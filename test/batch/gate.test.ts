@@ -48,21 +48,9 @@ describe('concurrency of a batch', () => {
 
   test.each<[name: string, events: string, expected: [slots: number, until: number]]>([
     ['a 429 halves the concurrency', '5@1000', [4, 6000]],
-    [
-      'further 429s for requests that started before the pause change nothing',
-      '5@1000 2@1100 none@1200',
-      [4, 6000],
-    ],
-    [
-      'the longest Retry-After of all requests that started before the pause counts',
-      '5@1000 9@2000',
-      [4, 11_000],
-    ],
-    [
-      'a late 429 for an earlier request starts a pause with the same concurrency',
-      '1@1000 2@5000',
-      [4, 7000],
-    ],
+    ['further 429s for requests from before the pause change nothing', '5@1000 2@1100 none@1200', [4, 6000]],
+    ['the longest Retry-After of all requests from before the pause counts', '5@1000 9@2000', [4, 11_000]],
+    ['a late 429 for an earlier request starts a pause and keeps the slots', '1@1000 2@5000', [4, 7000]],
     ['a 429 in an extended pause changes nothing', '1@1000 8@3000 1#1@4000', [4, 11_000]],
     ['a 429 after the pause halves the concurrency again', '5@1000 5#1@7000', [2, 12_000]],
     ['429s halve the concurrency down to one', '1@0 1#1@1000 1#2@2000 1#3@3000', [1, 4000]],
@@ -111,9 +99,7 @@ describe('pauses that end a batch', () => {
 
   test('a Retry-After of more than an hour or beyond the deadline ends a batch', () => {
     expect(end(3600)).not.toThrow()
-    expect(end(3601)).toThrow(
-      'it ended with rate-limited; the service asks to wait 3601 s, more than an hour',
-    )
+    expect(end(3601)).toThrow('it ended with rate-limited; the service asks to wait 3601 s, more than an')
     expect(end(10, { deadlineMs: 10_000 })).not.toThrow()
     expect(end(10, { deadlineMs: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
   })
@@ -134,28 +120,23 @@ describe('pauses that end a batch', () => {
     expect(failureOf(10, 9999)).toMatchObject(late)
   })
 
-  test.each(['rate-limited', 'not-sent'] as const)(
-    'a batch ends after 5 minutes of pauses without a success, caused by failures of the kind %s',
-    (kind) => {
-      const pauseRepeatedly = (isAnswered: boolean) => {
-        let gate = createRequestGate(8)
-        let now = 0
-        for (let round = 0; round < 60; round++) {
-          const pauseNumber = gate.pause.number
-          gate = recordAnswer(gate, pauseNumber, { isOk: isAnswered && round % 10 === 0, now })
-          gate = recordRefusal(gate, pauseNumber, {
-            ...base,
-            error: failure(kind, { retryAfterSeconds: 20 }),
-            now,
-          })
-          now = gate.pause.until
-        }
-        return now
+  const kinds = ['rate-limited', 'not-sent'] as const
+  test.each(kinds)('after %s, a batch ends after 5 minutes of pauses without a success', (kind) => {
+    const error = failure(kind, { retryAfterSeconds: 20 })
+    const pauseRepeatedly = (isAnswered: boolean) => {
+      let gate = createRequestGate(8)
+      let now = 0
+      for (let round = 0; round < 60; round++) {
+        const pauseNumber = gate.pause.number
+        gate = recordAnswer(gate, pauseNumber, { isOk: isAnswered && round % 10 === 0, now })
+        gate = recordRefusal(gate, pauseNumber, { ...base, error, now })
+        now = gate.pause.until
       }
-      expect(() => pauseRepeatedly(false)).toThrow('parley paused for 5 minutes or more')
-      expect(pauseRepeatedly(true)).toBe(60 * 20_000)
-    },
-  )
+      return now
+    }
+    expect(() => pauseRepeatedly(false)).toThrow('parley paused for 5 minutes or more')
+    expect(pauseRepeatedly(true)).toBe(60 * 20_000)
+  })
 
   test('a refusal ends a batch after one pause of 5 minutes, but not after two shorter pauses that are far apart', () => {
     const createPause = (extensionSeconds: number) => play(`1@0 ${extensionSeconds}@500`)
@@ -212,84 +193,46 @@ describe('the gate decides the next step of a batch', () => {
   const message = 'the answers reached the limit of 10 tokens (--max-total-tokens)'
   const finish = { do: 'finish', because: expect.objectContaining({ kind: 'stopped', message }) }
   const spent = { tokens: 12, maxTokens: 10 }
+  const hasRefused = { waitingForRetry: [refused] }
+  const paused = { gate: pausedTo5000 }
+  const full = { gate: inFlight(1, pausedTo5000) }
+  const failedInPipe = { failed: 1, getMaxFailed: 0, next: 'awaited' } as const
+  const finishing = { phase: 'finishing' } as const
+  const late = { deadline: 7000, gate: inFlight(1), now: 7000 }
 
   test.each<[name: string, Changes, expected: object]>([
     ['starts a line that is ready if the concurrency allows it', {}, start],
     ['starts a refused line again before other lines', { waitingForRetry: [refused] }, startRefused],
     ['waits if as many requests run as the concurrency allows', { gate: inFlight(2) }, forOthers],
     ['waits if the next line is not read yet', { next: 'awaited' }, forOthers],
-    [
-      'starts a refused line again if the next line is not read yet',
-      { next: 'awaited', waitingForRetry: [refused] },
-      startRefused,
-    ],
+    ['starts a refused line if the next is not read yet', { next: 'awaited', ...hasRefused }, startRefused],
     ['waits for the end of a pause', { gate: pausedTo5000, now: 4999 }, wait(5000)],
     ['starts a line when a pause ends', { gate: pausedTo5000, now: 5000 }, start],
-    [
-      'waits for a running request if all slots are in use during a pause',
-      { gate: inFlight(1, pausedTo5000), now: 4000 },
-      forOthers,
-    ],
-    [
-      'waits for running requests if a pause is active and no line is left',
-      { gate: inFlight(1, pausedTo5000), next: 'none', now: 4000 },
-      forOthers,
-    ],
+    ['waits for a running request if all slots are in use in a pause', { ...full, now: 4000 }, forOthers],
+    ['waits for running requests in a pause without lines', { ...full, next: 'none', now: 4000 }, forOthers],
     ['waits for running requests if no line is left', { gate: inFlight(1), next: 'none' }, forOthers],
     ['ends if no line is left', { next: 'none' }, end],
-    [
-      'starts a refused line again if no other line is left',
-      { next: 'none', waitingForRetry: [refused] },
-      startRefused,
-    ],
+    ['starts a refused line if no other line is left', { next: 'none', ...hasRefused }, startRefused],
     ['starts no more lines if its answers reach the token limit', spent, finish],
-    [
-      'starts no more lines if the token limit is reached in a pause',
-      { ...spent, gate: pausedTo5000, now: 4000 },
-      finish,
-    ],
+    ['starts no more lines at the token limit in a pause', { ...spent, ...paused, now: 4000 }, finish],
     ['waits for the next line although the token limit is reached', { ...spent, next: 'awaited' }, forOthers],
     ['ends without a failure if its last answer reaches the token limit', { ...spent, next: 'none' }, end],
     ['starts a line while the used tokens are just below the limit', { ...spent, tokens: 9 }, start],
-    [
-      'starts a line if exactly the maximum number of lines has failed',
-      { failed: 3, getMaxFailed: 3 },
-      start,
-    ],
+    ['starts a line after exactly the maximum number of failures', { failed: 3, getMaxFailed: 3 }, start],
     ['starts no more lines if too many lines failed', { failed: 4, getMaxFailed: 3 }, { do: 'finish' }],
-    [
-      'starts no more lines if too many lines failed during the wait for a silent pipe',
-      { failed: 1, getMaxFailed: 0, next: 'awaited' },
-      { do: 'finish' },
-    ],
+    ['starts no more lines if too many failed and the pipe is silent', failedInPipe, { do: 'finish' }],
     ['ends if too many lines failed and no line is left', { failed: 1, getMaxFailed: 0, next: 'none' }, end],
-    [
-      'that starts no more lines waits for running requests',
-      { phase: 'finishing', gate: inFlight(1) },
-      forOthers,
-    ],
-    [
-      'that starts no more lines ends if no request is running',
-      { phase: 'finishing', waitingForRetry: [refused] },
-      end,
-    ],
+    ['that starts no more lines waits for running requests', { ...finishing, gate: inFlight(1) }, forOthers],
+    ['that starts no more lines ends if no request is running', { ...finishing, ...hasRefused }, end],
     ['cancels its requests at the deadline', { deadline: 7000, now: 7000 }, cancel],
     [
       'cancels its requests if the deadline passes in a pause',
-      { deadline: 4000, gate: pausedTo5000, now: 4000 },
+      { deadline: 4000, ...paused, now: 4000 },
       cancel,
     ],
-    [
-      'that starts no more lines cancels its requests at the deadline',
-      { deadline: 7000, phase: 'finishing', gate: inFlight(1), now: 7000 },
-      cancel,
-    ],
+    ['that starts no more lines cancels its requests at the deadline', { ...late, ...finishing }, cancel],
     ['ends if the deadline passes after the last line', { deadline: 7000, next: 'none', now: 7000 }, end],
-    [
-      'waits for the result of a cancelled request',
-      { deadline: 7000, phase: 'cancelled', gate: inFlight(1), now: 7000 },
-      forOthers,
-    ],
+    ['waits for the result of a cancelled request', { ...late, phase: 'cancelled' }, forOthers],
     ['starts a line just before the deadline', { deadline: 7000, now: 6999 }, start],
   ])('a batch %s', (_, { now = 0, ...changes }, expected) => {
     expect(decideBatchStep(state(changes), now)).toEqual(expected)
@@ -402,11 +345,8 @@ describe('outage of the service during a batch', () => {
   })
 
   test('a 429 turns the outage of a batch into an ordinary pause', () => {
-    const gate = recordRefusal(recordRequestStart(afterFailures(4, 1, 2, 3, 4)), 1, {
-      ...base,
-      error: limited(7),
-      now: 1000,
-    })
+    const outage = recordRequestStart(afterFailures(4, 1, 2, 3, 4))
+    const gate = recordRefusal(outage, 1, { ...base, error: limited(7), now: 1000 })
     expect([hasOutage(gate), gate.slots, gate.pause.until]).toEqual([false, 2, 8000])
   })
 
@@ -415,9 +355,7 @@ describe('outage of the service during a batch', () => {
     const pauseRepeatedly = () => {
       for (let number = 0; number < 100; number++) gate = afterTest(gate)
     }
-    expect(pauseRepeatedly).toThrow(
-      'it ended with service; no request succeeded, although parley paused for 5 minutes or more',
-    )
+    expect(pauseRepeatedly).toThrow('it ended with service; no request succeeded, although parley paused')
     expect(gate.pause.until).toBeGreaterThan(300_000)
     expect(gate.pause.until).toBeLessThan(331_000)
   })
@@ -427,21 +365,15 @@ describe('outage of the service during a batch', () => {
     const choose = (next: object | 'none', gate: RequestGate) => {
       const limits = { concurrency: 4, retry, maxTokens: Infinity, getMaxFailed: () => Infinity }
       const common = { phase: 'running', tally: { tokens: 0, failed: 0 }, limits }
-      const step = decideBatchStep(
-        { gate, waitingForRetry: [waiting], next, ...common } as unknown as BatchState,
-        5000,
-      )
+      const state = { gate, waitingForRetry: [waiting], next, ...common } as unknown as BatchState
+      const step = decideBatchStep(state, 5000)
       return step.do === 'start' ? step.line : step.do
     }
     const outage = afterFailures(4, 1, 2, 3, 4)
     test.each([
       ['a new line to test the service in an outage', choose(fresh, outage), fresh],
       ['a waiting line to test the service if no new line is left', choose('none', outage), waiting],
-      [
-        'a waiting line before a new line if there is no outage',
-        choose(fresh, createRequestGate(4)),
-        waiting,
-      ],
+      ['a waiting line before a new line without an outage', choose(fresh, createRequestGate(4)), waiting],
     ])('a batch chooses %s', (_, chosen, line) => expect(chosen).toBe(line))
   })
 })

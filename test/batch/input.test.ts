@@ -86,18 +86,15 @@ describe("check of a batch's input", () => {
         throw createUsageErrorFromProblems('the body', ['contents: must be a list', 'x: is odd'])
       return prepare(form)
     })
-    expect(error.message).toBe(
-      'prompts.ndjson: line 2: the body: 2 problems: contents: must be a list; x: is odd',
-    )
+    expect(error.message).toMatch(/: line 2: the body: 2 problems: contents: must be a list; x: is odd$/)
   })
 
   test('if all invalid lines have the same problem, the check of a batch file prints the problem only once', async () => {
     const { message, details } = await refusal('"ok"\nhello\nyou\n')
-    expect({ message, problems: details.problems }).toEqual({
-      message:
-        'prompts.ndjson: 2 problems of the same kind: line 2: it is not JSON: column 1: value expected',
-      problems: undefined,
-    })
+    expect(message).toMatch(
+      /: 2 problems of the same kind: line 2: it is not JSON: column 1: value expected$/,
+    )
+    expect(details.problems).toBeUndefined()
   })
 
   test('the check of a batch file throws an unexpected error unchanged', async () => {
@@ -130,10 +127,8 @@ describe('second read of a checked file', () => {
   /** Reads the lines of a file that may have another text at the second read. */
   async function readTwice(text: string, again = text, registry = new BatchLineRegistry()) {
     let [reads, made] = [0, 0]
-    const source = {
-      ...sourceOf(text, { isRepeatable: true }),
-      read: () => sourceOf(reads++ ? again : text).read(),
-    }
+    const readNext = () => sourceOf(reads++ ? again : text).read()
+    const source = { ...sourceOf(text, { isRepeatable: true }), read: readNext }
     const counting: PrepareBatchLine = (form) => {
       made++
       return prepare(form)

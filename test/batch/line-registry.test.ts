@@ -43,14 +43,12 @@ test('a batch recognizes the 600 finished lines among 1,200 lines by their hashe
   expect(lines).toEqual(hashes.map((hash, number) => ({ hash, isDone: number >= 600 })))
 })
 
-test.each(['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`])(
-  'a batch accepts any text as the hash of an earlier result: %j',
-  (hash) => {
-    const registry = new BatchLineRegistry()
-    registry.addResult({ id: 1, hash, isOk: true })
-    expect(registry.addLine({ id: 1, hash })).toEqual({ hash, isDone: true })
-  },
-)
+const odd = ['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`]
+test.each(odd)('a batch accepts any text as the hash of an earlier result: %j', (hash) => {
+  const registry = new BatchLineRegistry()
+  registry.addResult({ id: 1, hash, isOk: true })
+  expect(registry.addLine({ id: 1, hash })).toEqual({ hash, isDone: true })
+})
 
 test('a batch rejects an id that two lines share, or that belongs to another request in the results', () => {
   const registry = new BatchLineRegistry()
@@ -62,9 +60,7 @@ test('a batch rejects an id that two lines share, or that belongs to another req
   expect(registry.addLine({ id: 3, hash: 'c' })).toEqual({ hash: 'c#2', isDone: false })
   expect(() => registry.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 is also the id of an earlier line')
   expect(registry.addLine({ id: 'twelve', hash: 'f' })).toEqual({ hash: 'f', isDone: false })
-  expect(() => registry.addLine({ id: 'one', hash: 'e' })).toThrow(
-    'its id "one" is also the id of an earlier line',
-  )
+  expect(() => registry.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" is also the id')
 })
 
 test('a batch does not match a result without an id to the id "undefined"', () => {

@@ -1,6 +1,6 @@
 import type { BatchLineCall, BatchSource, PrepareBatchLine } from '../../src/batch/input.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { parseLines, temporaryFolder } from '../harness/run.ts'
 
 /** Streams a text or bytes in chunks of this size. */
 export async function* streamOf(whole: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
@@ -50,11 +50,8 @@ export interface Result {
   error?: { kind: string; exit: number; status?: number; sent: string; attempts: number }
 }
 
-export const parseResults = (text: string): Result[] =>
-  text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
+/** Parses the complete lines. */
+export const parseResults = (text: string): Result[] => parseLines(text.slice(0, text.lastIndexOf('\n') + 1))
 
 export const indexes = (results: { index: number }[]) => results.map(({ index }) => index)
 

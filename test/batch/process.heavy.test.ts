@@ -56,28 +56,26 @@ test('after SIGINT, a batch finishes its running requests and then ends by SIGIN
   expect(again.code).toBe(0)
 })
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
-  'after one SIGTERM or two SIGINTs, a batch ends at once with complete results: %s (needs signals)',
-  async (name) => {
-    const { signal, err, cwd, out } = await interrupt((kill) => {
-      kill(name)
-      if (name === 'SIGINT') setTimeout(() => kill(name), 100)
-    })
-    expect(signal).toBe(name)
-    expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
-    expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
-    expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
-  },
-)
+test.each([
+  ['one SIGTERM', 'SIGTERM'],
+  ['two SIGINTs', 'SIGINT'],
+] as const)('after %s, a batch ends at once with complete results (needs signals)', async (_, name) => {
+  const { signal, err, cwd, out } = await interrupt((kill) => {
+    kill(name)
+    if (name === 'SIGINT') setTimeout(() => kill(name), 100)
+  })
+  expect(signal).toBe(name)
+  expect(err).toMatch(/parley: interrupted: 4 ok .*; to resume: the same command with --resume\n$/)
+  expect([out, resultsIn(cwd)]).toEqual(['', [1, 2, 3, 4]])
+  expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
+})
 
 test('B15: a batch whose stdout is closed from the start exits with 11 and sends nothing (needs /proc)', async () => {
   const { cwd, env, server } = await prepare(3, (socket) => void socket.write(answer))
   const before = 'exec >&-'
   const closed = await execute(plain, { cwd, env, before })
   expect([closed.code, server.requests.length]).toEqual([11, 0])
-  expect(closed.err).toBe(
-    'parley: stdout: it was closed when parley started\n  nothing was sent: use --results FILE\n',
-  )
+  expect(closed.err).toMatch(/^parley: stdout: it was closed.*\n {2}nothing was sent: use --results FILE\n$/)
   expect((await execute(argv, { cwd, env, before })).code).toBe(0)
   expect(resultsIn(cwd).toSorted()).toEqual([1, 2, 3])
   expect((await execute(plain, { cwd, env, before: 'exec >/dev/null' })).code).toBe(0)
@@ -99,9 +97,8 @@ test('a batch exits with 11 at a file size limit, and --resume requests only lin
   expect(full.err).toContain(
     `parley: ${received} ok · 0 failed · ${received - written.length} of these saved elsewhere`,
   )
-  expect([...written, ...idsIn(full.out)].sort((one, other) => one - other)).toEqual(
-    upTo(server.requests.length),
-  )
+  const all = [...written, ...idsIn(full.out)].sort((one, other) => one - other)
+  expect(all).toEqual(upTo(server.requests.length))
   const resumed = await execute([...argv, '--resume'], { cwd, env })
   expect(resumed.code).toBe(0)
   expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(upTo(40))

@@ -4,14 +4,8 @@ import { formatBatchProgress, formatBatchSummary } from '../../src/batch/reporte
 
 const none = { ...new BatchTally(), hasLine: true }
 
-const tally = {
-  ...none,
-  ok: 380,
-  failed: 4,
-  failures: { service: 3, refused: 1 },
-  skipped: 1000,
-  tokens: 1_234_567,
-}
+const failures = { service: 3, refused: 1 }
+const tally = { ...none, ok: 380, failed: 4, failures, skipped: 1000, tokens: 1_234_567 }
 
 test.each([
   [
@@ -43,15 +37,9 @@ test.each([
     40,
     '380 ok · 4 failed (3 service, 1 refused) · 1,000 already done · at least 1,234,488 tokens in this run, 1,234,567 in all · 40 s',
   ],
+  ['lines with a warning', { ...none, ok: 3, warned: 2 }, 0, 1, '3 ok (2 with a warning) · 0 failed · 1 s'],
   [
-    'the lines with a warning',
-    { ...none, ok: 3, warned: 2 },
-    0,
-    1,
-    '3 ok (2 with a warning) · 0 failed · 1 s',
-  ],
-  [
-    'that no answer had a token count',
+    'unknown tokens',
     { ...none, ok: 3, hasUncountedAnswer: true },
     0,
     1,
