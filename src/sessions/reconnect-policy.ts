@@ -69,10 +69,11 @@ export class ReconnectPolicy implements RetryRules {
     this.#notes = notes
   }
 
+  /** Ends the notes only if requests of this policy have failed: other requests of the run may still fail. */
   recordResponse(): void {
+    if (this.#failingSince !== undefined) this.#notes.end()
     this.#failingSince = undefined
     this.#requestedWaitMs = 0
-    this.#notes.end()
   }
 
   decide(failure: CliError): number | CliError {

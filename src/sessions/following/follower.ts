@@ -156,8 +156,10 @@ export class Follower {
         state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
-        if (effect.items.length > 0)
+        if (effect.items.length > 0) {
+          this.#reconnectPolicy.recordResponse()
           this.#reconnectPolicy = new ReconnectPolicy(this.#access, this.outageNotes)
+        }
         const [last] = effect.items.slice(-1)
         if (last) this.#lastNewEvent = { type: last.event.type, at: timers.now() }
         yield effect.items

@@ -90,14 +90,17 @@ export async function pollEventList<T>(
 ): Promise<T | undefined> {
   const deadline = run.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)
   const parts = { ...run.parts, deadline }
+  let reconnects: ReconnectPolicy | undefined
   for (let count = 0; ; count++) {
     try {
       const found = await read(listEventsOldestFirst(run.caller, { ...parts, isSingle: true }))
+      reconnects?.recordResponse()
       if (found !== undefined) return found
     } catch (error) {
       if (deadline.hasPassed) return undefined
       if (!(error instanceof CliError)) throw error
-      const end = new ReconnectPolicy({ ...run, parts }, run.follower.outageNotes).findFinalFailure(error)
+      reconnects = new ReconnectPolicy({ ...run, parts }, run.follower.outageNotes)
+      const end = reconnects.findFinalFailure(error)
       if (end) throw end
     }
     if (deadline.hasPassed) return undefined

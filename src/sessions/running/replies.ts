@@ -122,6 +122,7 @@ async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Pro
   const policy = { repeat: endpoints.sendEvents.repeat, retries: caller.retries, retryUnknown: false }
   let attempts = 0
   function decideAboutRefusal(failure: CliError): number | CliError {
+    reconnects.recordResponse()
     // `deadlineMs` is `Infinity`, because `requireNext` ends the attempts after the deadline.
     const times = { now: timers.now(), random: timers.random(), deadlineMs: Infinity }
     const wait = decideRetry(policy, failure, { attempt: ++attempts, ...times })
@@ -134,6 +135,7 @@ async function retryReplying(run: SessionRun, attempt: () => Promise<void>): Pro
     requireNext: (failure) => reconnects.requireNext(failure),
   }
   await retry(parts.deadline, rules, attempt)
+  reconnects.recordResponse()
 }
 
 /**

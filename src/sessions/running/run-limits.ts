@@ -229,7 +229,8 @@ export class LimitEnforcer {
     const { audit, context, follower } = this.#run
     const access = { ...this.#run, parts: { ...this.#run.parts, deadline } }
     const body = Buffer.from(JSON.stringify({ events: [interruptEvent] }))
-    await retry(deadline, new ReconnectPolicy(access, follower.outageNotes), async () => {
+    const reconnects = new ReconnectPolicy(access, follower.outageNotes)
+    const attempt = async () => {
       const { is, failure } = await postEventsOnce(access, body, {
         record: (event, reason) => {
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
@@ -246,7 +247,8 @@ export class LimitEnforcer {
       if (this.#isUnconfirmed) return
       follower.seen.log.addAccepted(interruptEvent)
       follower.wake()
-    })
+    }
+    await retry(deadline, reconnects, attempt).finally(() => reconnects.recordResponse())
   }
 
   #findFailure(error: unknown): unknown {

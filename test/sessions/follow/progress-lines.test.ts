@@ -88,6 +88,31 @@ test('while the service is unreachable, events follow prints that the requests s
   ])
 })
 
+test('while only the replies of events run fail, it prints their cause once, then a note each minute', async () => {
+  const service = createSessionService({
+    posts: [
+      { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
+      {
+        type: 'user.tool_confirmation',
+        when: () => service.timers.now() - start < 130_000,
+        fault: 'unreachable',
+      },
+      { type: 'user.tool_confirmation', next: [running, shown(endTurn, { after: 2 * minutes })] },
+    ],
+  })
+  const start = service.timers.now()
+  service.write('allow.json', always('allow'))
+  const { code, err } = await service.run('events run go --policy allow.json'.split(' '))
+  expect(code).toBe(0)
+  expect(err.match(/.*trying again|still .*? \d min/g)).toEqual([
+    'parley: the connection was refused; trying again',
+    'parley: still failing after 1 min; trying again',
+    'parley: still failing after 2 min; trying again',
+    'still at work after 3 min',
+    'still at work after 4 min',
+  ])
+})
+
 test('while events run waits to repeat a refused reply, the session is not "at work"', async () => {
   const service = createSessionService({
     posts: [
