@@ -106,5 +106,6 @@ export async function pollEventList<T>(
     if (deadline.hasPassed) return undefined
     if (count === 0) whenWaiting()
     await deadline.wait(pausesMs[count] ?? 2_000)
+    if (deadline.hasPassed) return undefined
   }
 }
