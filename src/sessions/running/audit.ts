@@ -81,6 +81,8 @@ export class Audit {
    * `undefined` if no run posted an interrupt since the last task, or if the service refused it.
    */
   interruptAt: number | undefined
+  /** Wall-clock time when an earlier run last found that the session did not wait for a tool use any more. */
+  answeredElsewhereAt = -Infinity
   /**
    * Fingerprints of the tool uses about which earlier runs decided, by id. If two different tool uses have
    * the same id, the fingerprint is empty, so that it matches no tool use.
@@ -233,6 +235,7 @@ export class Audit {
       this.#updateTask(entry)
       const { toolUse: id } = entry
       if (typeof id !== 'string') continue
+      if (entry.event === 'answered-elsewhere') this.answeredElsewhereAt = Date.parse(String(entry.time))
       const line = readReplyLine(entry)
       if (line) this.#updateReply(id, line)
       this.#updateDenied(id, entry, entry.input === undefined ? '' : findToolInput(text))

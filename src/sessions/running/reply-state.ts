@@ -32,6 +32,9 @@
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
  *     left-open        -> deciding
  *
+ * Before its first reply, the new run waits until 6 s after the last line `answered-elsewhere`, because its lists
+ * may lag behind the answer that the earlier run has seen.
+ *
  * parley posts a reply again in two cases only:
  *
  * 1. The service certainly did not accept the request.

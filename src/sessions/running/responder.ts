@@ -22,7 +22,7 @@ import {
   postReplies,
   refreshUntil,
 } from './replies.ts'
-import { interruptedCommandResult } from './reply-state.ts'
+import { interruptedCommandResult, minPollTimeoutMs } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
 type ToolUseReply = SessionEvent | 'result of a command'
@@ -116,6 +116,10 @@ export class ToolUseResponder {
   }
 
   async #replyToAll(): Promise<void> {
+    const { audit, context, parts } = this.#run
+    // The lists of this run may not show yet what the stream of an earlier run has shown.
+    const passedMs = context.host.timers.wallTime() - audit.answeredElsewhereAt
+    await parts.deadline.wait(minPollTimeoutMs - Math.max(passedMs, 0))
     for (let uses = await this.#listDue(); uses.length > 0; uses = await this.#listDue())
       await this.#reply(uses)
   }

@@ -8,10 +8,12 @@ import {
   confirms,
   createSessionService,
   custom,
+  endTurn,
   interrupt,
   openAgent,
   running,
   says,
+  shown,
   waitsFor,
 } from '../../harness/session-service.ts'
 
@@ -210,4 +212,30 @@ test('after a kill, a rerun of events run sends the result of a command if only 
   const { code } = await agent.runTask(words)
   expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 2 })
   expect(countRuns(agent)).toBe('count\n')
+})
+
+test('if a list lags, a rerun of events run starts no command for a tool use that an earlier run saw answered (needs sh)', async () => {
+  const theirs = { type: 'user.custom_tool_result', custom_tool_use_id: 'c2', content: [] }
+  const service = createSessionService({
+    posts: [
+      { type: 'user.message', next: [running, custom('c1'), custom('c2'), waitsFor('c1', 'c2')] },
+      {
+        type: 'user.custom_tool_result',
+        nth: 1,
+        before: [shown(theirs, { listed: 4_000 })],
+        posted: { listed: 4_000 },
+        next: [shown(running, { listed: 4_000 }), shown(says('done'), { after: 20_000 }), endTurn],
+      },
+    ],
+  })
+  const argv = ['events', 'run', 'go', '--last', '--audit', 'audit.ndjson', '--tool', 'count=echo ran >> runs']
+  expect((await service.run([...argv, '--deadline', '1'])).code).toBe(15)
+  expect(service.auditOf('c2')).toEqual(['decision', 'answered-elsewhere'])
+  const { code, out, err } = await service.run(argv)
+  expect({ code, out, replies: service.replies().length, runs: countRuns(service) }, err).toEqual({
+    code: 0,
+    out: 'done\n',
+    replies: 1,
+    runs: 'ran\n',
+  })
 })
