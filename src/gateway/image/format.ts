@@ -60,7 +60,15 @@ function findProblem({ buffer, byteOffset, length }: Uint8Array, type: string | 
 /** Formats with an end that is simple to find. Other data may follow the end of an image. */
 const endChecks = new Map<string, [name: string, hasEnd: (bytes: Buffer) => boolean]>([
   ['image/png', ['PNG', (bytes) => bytes.lastIndexOf('IEND') >= 0]],
-  ['image/jpeg', ['JPEG', (bytes) => bytes.includes('\xff\xd9', 0, 'latin1')]],
+  ['image/jpeg', ['JPEG', hasJpegEnd]],
   ['image/gif', ['GIF', (bytes) => /;[\0\s]*$/.test(bytes.subarray(-100).toString('latin1'))]],
   ['image/webp', ['WebP', (bytes) => bytes.readUInt32LE(4) + 8 <= bytes.length]],
 ])
+
+/** Skips the segments before the first scan, because a preview in a segment has its own end marker. */
+function hasJpegEnd(bytes: Buffer): boolean {
+  let at = 2
+  while (at + 4 <= bytes.length && bytes[at] === 0xff && bytes[at + 1] !== 0xda && bytes[at + 1] !== 0xd9)
+    at += bytes[at + 1] === 0xff ? 1 : 2 + bytes.readUInt16BE(at + 2)
+  return bytes.includes('\xff\xd9', at, 'latin1')
+}

@@ -34,6 +34,14 @@ test.each([
   },
 )
 
+/** A JPEG with another JPEG in an APP1 segment, and with a scan. */
+const withPreview = Buffer.concat([
+  jpeg.subarray(0, -2),
+  Buffer.from([0xff, 0xff, 0xe1, 0, jpeg.length + 2]),
+  jpeg,
+  Buffer.from('ffda0003000102ffd9', 'hex'),
+])
+
 const unknown = 'its format is unknown, so the image may be damaged'
 const cut = (format: string) => `the ${format} has no end, so it may be cut off`
 test.each([
@@ -41,6 +49,13 @@ test.each([
   ['bytes of no known format', 'jpg', Buffer.from([1, 0, 2]), 'image/jpg', unknown],
   ['the first half of a PNG', 'png', png().subarray(0, 40), 'image/png', cut('PNG')],
   ['a JPEG without its last byte', 'jpg', jpeg.subarray(0, -1), 'image/jpeg', cut('JPEG')],
+  [
+    'a JPEG without its end but with a preview',
+    'jpg',
+    withPreview.subarray(0, -2),
+    'image/jpeg',
+    cut('JPEG'),
+  ],
   ['a GIF without its last byte', 'gif', gif.subarray(0, -1), 'image/gif', cut('GIF')],
   ['a WebP without its last byte', 'webp', webp.subarray(0, -1), 'image/webp', cut('WebP')],
   ['a text', 'jpg', Buffer.from('unknown bytes'), 'image/jpg', unknown],
@@ -58,6 +73,7 @@ test.each([
 test.each([
   ['a PNG', png()],
   ['a JPEG', jpeg],
+  ['a JPEG with a preview', withPreview],
   ['a WebP', webp],
 ])('image prints no warning if other data follows the end of %s', async (_, bytes) => {
   const longer = Buffer.concat([bytes, Buffer.alloc(5000, 'data')])
