@@ -125,7 +125,6 @@ export function recordAnswerUsage(
 }
 
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
-  if (name === '') throw usageError('--batch needs a file, or - for stdin')
   if (name === '-') {
     const chunks = input.readStdinChunks('--batch -')
     const close = () => void host.stdin.open().destroy()

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import type { Option } from 'commander'
 import { FileArgument, FileFlag, HeaderFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../context.ts'
+import { usageError } from '../errors.ts'
 import { resolveRealPath, toAbsolutePath } from '../io/paths.ts'
 import { findProfilePath } from '../settings/profile-file.ts'
 import type { GivenFlag } from './flags.ts'
@@ -42,19 +43,20 @@ export function describeFileConflict(commands: ParleyCommand[], host: Host): str
 }
 
 const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host): NamedFile[] =>
-  registeredArguments.map((argument, index) => ({
-    about: argument.name().toUpperCase(),
-    isWritten: false,
-    identity: argument instanceof FileArgument ? identify(host, args[index]) : undefined,
-  }))
+  registeredArguments.map((argument, index) => {
+    const about = argument.name().toUpperCase()
+    const identity = argument instanceof FileArgument ? identify(host, args[index], about) : undefined
+    return { about, isWritten: false, identity }
+  })
 
 const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
   given.map(({ option, flag, value }, index) => {
     const isWritten = option instanceof FileFlag && option.use !== 'reads'
     // If a flag is repeated, only its last file is written.
     const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
-    const identity = isReplaced ? undefined : identify(host, getFileName(option, value))
-    return { about: option.short ?? flag, isWritten, identity }
+    const about = option.short ?? flag
+    const identity = isReplaced ? undefined : identify(host, getFileName(option, value), about)
+    return { about, isWritten, identity }
   })
 
 function getFileName(option: Option, value = ''): string | undefined {
@@ -78,8 +80,9 @@ function findImplicitFiles(host: Host, readsStdin: boolean): NamedFile[] {
   ]
 }
 
-function identify(host: Host, name = '-'): string | undefined {
-  if (name === '' || name === '-') return undefined
+function identify(host: Host, name = '-', about = ''): string | undefined {
+  if (name === '') throw usageError(`${about}: the name of a file is empty: is a variable unset?`)
+  if (name === '-') return undefined
   const path = toAbsolutePath(host, name)
   try {
     if (!statSync(path).isFile()) return undefined

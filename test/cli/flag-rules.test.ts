@@ -43,20 +43,21 @@ test.each(['chat --batch b.nd --results', 'chat hi --thread', 'events run hi -s 
 )
 
 test.each([
-  'chat hi -f',
-  'chat -i',
-  'chat hi -o',
-  'chat hi --system @',
-  'image hi -f',
-  'events send hi -s s -f',
-  'events run hi -s s --policy',
-  'policy check',
-])('parley exits with 2 if a file has an empty name, as from an unset variable: %s ""', async (line) => {
+  ['chat hi -f', '-f: '],
+  ['chat -i', '-i: '],
+  ['chat hi -o', '-o: '],
+  ['chat hi --system @', '--system: '],
+  ['chat --batch', '--batch: '],
+  ['image hi -f', '-f: '],
+  ['events send hi -s s -f', '-f: '],
+  ['events run hi -s s --policy', '--policy: '],
+  ['policy check', ''],
+])('parley exits with 2 and names the flag if a file has an empty name: %s ""', async (line, what) => {
   const words = line.endsWith('@') ? line.split(' ') : [...line.split(' '), '']
   const env = { PARLEY_IMAGE_MODEL: 'm' }
   expect(await run(words, { env, cwd: temporaryFolder() })).toMatchObject({
     code: 2,
-    err: 'parley: the name of a file is empty: is a variable unset?\n',
+    err: `parley: ${what}the name of a file is empty: is a variable unset?\n`,
     requests: [],
   })
 })
