@@ -18,7 +18,7 @@ import {
   judgeToolUse,
   readToolFlags,
 } from '../running/judgement.ts'
-import { readRecordedEvents } from '../sending/input-events.ts'
+import { describeMissingPages, readRecordedEvents } from '../sending/input-events.ts'
 import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
 import { SessionState } from '../session-state.ts'
 import { describeTool } from '../tool-use-summary.ts'
@@ -60,8 +60,8 @@ export async function checkPolicy(
     if (await caller.preview(endpoints.listEvents, { ...parts, query: 'order=asc' })) return
     for await (const items of listEventsOldestFirst(caller, parts)) for (const item of items) uses.add(item)
   } else await readRecordedEvents(input, events, uses)
-  if (uses.lacksPages) {
-    const partial = `${events}: later pages of the list are missing; 'parley events list --raw' prints all events`
+  if (events !== undefined && uses.lacksPages) {
+    const partial = describeMissingPages(events)
     // With `--fail-on-deny`, the exit code has to cover all tool uses.
     if (failOnDeny) throw usageError(partial)
     messages.warn(partial)

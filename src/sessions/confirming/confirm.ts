@@ -7,6 +7,7 @@ import { readSessionState } from '../read-session.ts'
 import { createConfirmationEvent } from '../reply-events.ts'
 import { deliverEvents } from '../sending/delivery.ts'
 import {
+  describeMissingPages,
   getEventSourceTexts,
   listRecordedEvents,
   readInputEvents,
@@ -78,7 +79,13 @@ async function readConfirmInput(
       'no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE',
     )
   const given = await readInputEvents(context.input, path ?? '-')
-  const items = [...listRecordedEvents(given)]
+  let lacksPages = false
+  const onPage = (hasNext: boolean) => {
+    lacksPages = hasNext
+  }
+  const items = [...listRecordedEvents(given, onPage)]
+  // A later page may have the last idle event, or an answer to a tool use that waits in this page.
+  if (lacksPages) throw usageError(describeMissingPages(path ?? '-'))
   if (items.some(({ event }) => /^session\.(thread_)?status_idle$/.test(event.type))) {
     const state = new SessionState()
     for (const { event, text } of items) state.add(event, text)

@@ -106,6 +106,9 @@ export function* listRecordedEvents(given: InputEvents, onPage?: OnPage): Genera
 /** `hasNext`: the list has another page after this one. */
 type OnPage = (hasNext: boolean) => void
 
+export const describeMissingPages = (path: string): string =>
+  `${getInputName(path)}: later pages of the list are missing; 'parley events list --raw' prints all events`
+
 function* parseRecordedEvents(
   text: string,
   value: unknown,

@@ -53,6 +53,24 @@ test.each([
   expect(err).toContain('t3 is an agent.custom_tool_use: it needs a result')
 })
 
+test.each([{ next_page: 'p2' }, { has_more: true }])(
+  'events confirm sends nothing and exits with 2 if the input is a page with %j',
+  async (next) => {
+    const { pipe, confirm, write, posts } = open()
+    const page = JSON.stringify({ data: listed, ...next })
+    write('page.json', page)
+    const missing = 'later pages of the list are missing'
+    for (const ended of [
+      await pipe(page, '--allow'),
+      await confirm(['-i', 'page.json', '--deny', '--message', 'no']),
+    ])
+      expect([ended.code, ended.err]).toEqual([2, expect.stringContaining(missing)])
+    expect(posts).toEqual([])
+    const last = JSON.stringify({ data: [], next_page: null })
+    expect((await pipe(`${page}\n${last}`, '--allow')).code).toBe(0)
+  },
+)
+
 test('events confirm --pending --allow exits with 12 if a custom tool use stays open', async () => {
   const { confirm, posts } = open([bash('t1'), custom('c2'), waitsFor('t1', 'c2')])
   const { code, err } = await confirm(['--pending', '--allow', '--errors', 'json'])
