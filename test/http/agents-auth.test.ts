@@ -10,21 +10,16 @@ test.each([
   ['events list', ['events', 'list']],
   ['events run', ['events', 'run', 'hi']],
   ['api', ['api', 'agents', '/v1/sessions/s']],
-])(
-  'the setting agentsAuth selects x-api-key or Authorization as the header of the API key of %s',
-  async (_, argv) => {
-    for (const world of [{ env: bearer }, { env: { PARLEY_SESSION: 's' } }]) {
-      const { code, requests } = await run(argv, {
-        ...world,
-        exchange: createEmulator({ credentials: { apiKey: key } }),
-      })
-      expect(code).toBe(0)
-      const shown = requests.map(({ headers }) => [headers.Authorization, headers['x-api-key']])
-      const expected = 'PARLEY_AGENTS_AUTH' in world.env ? [`Bearer ${key}`, undefined] : [undefined, key]
-      expect(shown).toEqual(requests.map(() => expected))
-    }
-  },
-)
+])('the setting agentsAuth selects x-api-key or Authorization as the header for %s', async (_, argv) => {
+  const exchange = createEmulator({ credentials: { apiKey: key } })
+  for (const env of [bearer, { PARLEY_SESSION: 's' }]) {
+    const { code, requests } = await run(argv, { env, exchange })
+    expect(code).toBe(0)
+    const shown = requests.map(({ headers }) => [headers.Authorization, headers['x-api-key']])
+    const expected = 'PARLEY_AGENTS_AUTH' in env ? [`Bearer ${key}`, undefined] : [undefined, key]
+    expect(shown).toEqual(requests.map(() => expected))
+  }
+})
 
 test('if agentsAuth is bearer, -H Authorization replaces the API key or removes it', async () => {
   const world = { env: { ...bearer, PARLEY_API_KEY: '' }, exchange: createEmulator({}) }

@@ -18,13 +18,11 @@ async function runApi(coding: string | undefined, body: Uint8Array, size = body.
   return { code, out, err }
 }
 
+const plain = ['', 'identity', ' None ', 'utf-8', 'UTF8', ',identity,,']
+
 test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: string]>([
   ['a plain body', undefined, Buffer.from(text)],
-  ...['', 'identity', ' None ', 'utf-8', 'UTF8', ',identity,,'].map((word): [string, string, Uint8Array] => [
-    'a plain body',
-    word,
-    Buffer.from(text),
-  ]),
+  ...plain.map((word): [string, string, Uint8Array] => ['a plain body', word, Buffer.from(text)]),
   ['gzip', 'gzip', gzipSync(text)],
   ['gzip', 'GZip', gzipSync(text)],
   ['gzip', 'x-gzip', gzipSync(text)],
@@ -39,48 +37,36 @@ test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: str
   ['raw deflate', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
   // Some proxies repeat the name without encoding the body twice.
   ['a body that is gzipped once', 'gzip, gzip', gzipSync(text)],
-])(
-  'R30, R60, R61, R62: parley decodes %s with Content-Encoding %j, in chunks of any size',
-  async (_, coding, body, out = text) => {
-    for (const size of [body.length, 1, 3])
-      expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
-  },
-)
+])('R30, R60, R61, R62: parley decodes %s with Content-Encoding %j', async (_, coding, body, out = text) => {
+  for (const size of [body.length, 1, 3])
+    expect(await runApi(coding, body, size)).toEqual({ code: 0, out, err: '' })
+})
 
-test.each(['gzip', 'br', 'deflate', 'identity'])(
-  'R64: parley decodes an empty body encoded as %s',
-  async (coding) => {
-    expect(await runApi(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
-  },
-)
+test.each(['gzip', 'br', 'deflate', 'identity'])('R64: parley decodes an empty %s body', async (coding) => {
+  expect(await runApi(coding, new Uint8Array())).toMatchObject({ code: 0, out: '' })
+})
 
 const noEnd = 'broke off: its compressed data has no end'
+const isDamaged = 'cannot be read: it cannot be decompressed'
 
 test.each<[coding: string, body: Uint8Array, why: string]>([
   ['zst', gzipSync(text), 'cannot be read: its encoding, zst, is unknown'],
   ['gzip, zst', gzipSync(text), 'cannot be read: its encoding, gzip, zst, is unknown'],
   ['constructor', gzipSync(text), 'cannot be read: its encoding, constructor, is unknown'],
-  ['gzip', Buffer.from(text), 'cannot be read: it cannot be decompressed'],
+  ['gzip', Buffer.from(text), isDamaged],
   ['gzip', gzipSync(text).subarray(0, -1), noEnd],
   ['gzip', gzipSync(text).subarray(0, 5), noEnd],
   // The last byte is a part of the length.
-  [
-    'gzip',
-    Buffer.concat([gzipSync(text).subarray(0, -1), Buffer.of(9)]),
-    'cannot be read: it cannot be decompressed',
-  ],
+  ['gzip', Buffer.concat([gzipSync(text).subarray(0, -1), Buffer.of(9)]), isDamaged],
   ['gzip', Buffer.concat([gzipSync(text), gzipSync(text).subarray(0, -9)]), noEnd],
   ['br', brotliCompressSync(text).subarray(0, -3), noEnd],
   ['deflate', deflateSync(text).subarray(0, -5), noEnd],
-])(
-  'R31, R32, R63: parley exits with 8 if it cannot decode a body with Content-Encoding %j',
-  async (coding, body, why) => {
-    const { code, out, err } = await runApi(coding, body)
-    const isDecoded = out !== '' && (text + text).startsWith(out)
-    expect({ code, out }).toEqual({ code: 8, out: isDecoded ? out : Buffer.from(body).toString() })
-    expect(err).toContain(`parley: the answer ${why}\n`)
-  },
-)
+])('R31, R32, R63: parley exits with 8 if it cannot decode a %s body', async (coding, body, why) => {
+  const { code, out, err } = await runApi(coding, body)
+  const isDecoded = out !== '' && (text + text).startsWith(out)
+  expect({ code, out }).toEqual({ code: 8, out: isDecoded ? out : Buffer.from(body).toString() })
+  expect(err).toContain(`parley: the answer ${why}\n`)
+})
 
 /** Returns a response with this body and Content-Encoding. */
 const response = (body: AsyncIterable<Uint8Array>, coding = 'gzip') => ({
@@ -110,8 +96,9 @@ test('a compressed body without its end counts as cut, so the same command may s
   await expect(read).rejects.toMatchObject({ kind: 'response', details: { isCutOff: true } })
 })
 
-test.each([1, 3, 64 * 1024])(
-  'api prints a long body unchanged if parley cannot decompress it (chunk size in bytes: %d)',
+const sizes = [1, 3, 64 * 1024]
+test.each(sizes)(
+  'api prints a body in chunks of %d bytes unchanged if it is not compressed',
   async (size) => {
     const body = Buffer.from(text.repeat(size))
     const { code, out } = await runApi('gzip', body, size)
@@ -120,13 +107,8 @@ test.each([1, 3, 64 * 1024])(
 )
 
 test('if a reset cuts a body of which nothing can be decompressed, a reader gets all received bytes', async () => {
-  const sent = [
-    gzipSync(text).subarray(0, 2),
-    gzipSync(text).subarray(2, 5),
-    Buffer.from('plain'),
-    Buffer.from('text'),
-  ]
-  for (const pieces of [sent.slice(0, 2), [sent[2], sent[3]]] as Buffer[][]) {
+  const compressed = [gzipSync(text).subarray(0, 2), gzipSync(text).subarray(2, 5)]
+  for (const pieces of [compressed, [Buffer.from('plain'), Buffer.from('text')]]) {
     const body = async function* () {
       yield* pieces
       throw new CliError('response', 'the connection was reset')
@@ -140,18 +122,15 @@ test('if a reset cuts a body of which nothing can be decompressed, a reader gets
   }
 })
 
-test.each(['gzip', 'gzip, gzip'])(
-  'if a reader of a response stops early, parley closes the %s body',
-  async (coding) => {
-    let isClosed = false
-    const body = async function* () {
-      try {
-        for (;;) yield gzipSync('x'.repeat(100_000))
-      } finally {
-        isClosed = true
-      }
+test.each(['gzip', 'gzip, gzip'])('parley closes the %s body if its reader stops early', async (coding) => {
+  let isClosed = false
+  const body = async function* () {
+    try {
+      for (;;) yield gzipSync('x'.repeat(100_000))
+    } finally {
+      isClosed = true
     }
-    for await (const _ of decompressBody(response(body(), coding)).body) break
-    expect(isClosed).toBe(true)
-  },
-)
+  }
+  for await (const _ of decompressBody(response(body(), coding)).body) break
+  expect(isClosed).toBe(true)
+})

@@ -10,7 +10,8 @@ import { endpoints } from '../../src/wire/endpoints.ts'
 
 const listRules = endpoints.listEvents
 const chatRules = endpoints.chat
-const event = { ...endpoints.sendEvents, inspectCommand: 'parley events list -s s1' }
+const unlisted = endpoints.sendEvents
+const event = { ...unlisted, inspectCommand: 'parley events list -s s1' }
 const once: DeliveryRules = { repeat: 'unaccepted' }
 
 const nothing = 'nothing was sent'
@@ -21,18 +22,9 @@ const unlistedEvent = 'the event may have been accepted: check before sending ag
 const interruptedRequest = 'the request was sent; it may have been carried out'
 const failure = 'the request was answered with a failure'
 
-test.each<
-  [
-    what: string,
-    state: DeliveryState,
-    sent: string,
-    isRepeatable: boolean,
-    mayDuplicate: boolean,
-    rules: DeliveryRules,
-    failed: string | undefined,
-    interrupted: string | undefined,
-  ]
->([
+type Row = [what: string, DeliveryState, string, boolean, boolean, DeliveryRules, failed?: string, string?]
+
+test.each<Row>([
   ['a list request', 'not-sent', 'no', true, false, listRules, nothing, nothing],
   ['a list request', 'refused', 'yes', true, false, listRules, undefined, 'nothing was accepted'],
   ['a list request', 'failed', 'yes', true, false, listRules, undefined, failure],
@@ -51,16 +43,7 @@ test.each<
   ['a request with an event', 'sent', 'unknown', false, true, event, unknownEvent, unknownEvent],
   ['a request with an event', 'answered', 'unknown', false, true, event, unknownEvent, unknownEvent],
   ['a request with an event', 'done', 'yes', false, true, event, undefined, undefined],
-  [
-    'a request with an event that no command lists',
-    'sent',
-    'unknown',
-    false,
-    true,
-    endpoints.sendEvents,
-    unlistedEvent,
-    unlistedEvent,
-  ],
+  ['an event that no command lists', 'sent', 'unknown', false, true, unlisted, unlistedEvent, unlistedEvent],
   ['a POST of api', 'not-sent', 'no', true, false, once, nothing, nothing],
   ['a POST of api', 'refused', 'yes', true, false, once, undefined, 'nothing was accepted'],
   ['a POST of api', 'failed', 'yes', false, true, once, unknownRequest, failure],

@@ -63,7 +63,7 @@ describe('--errors json', () => {
     ],
     [
       'true after a list request',
-      ['events', 'list', '-s', 's', '--retries', '0'],
+      'events list -s s --retries 0'.split(' '),
       [status(502)],
       { safeToRetry: true },
     ],
@@ -73,12 +73,13 @@ describe('--errors json', () => {
     expect(await failure(argv, { cwd, exchange, timers: createIdleClock() })).toMatchObject(known)
   })
 
+  const later = { retry: 'later' }
   test.each<[string, string[], string, object]>([
     [
       'a chat that is cut off',
       ['chat', 'x'],
       '{"content":[{"ty',
-      { kind: 'response', safeToRetry: false, retry: 'later' },
+      { kind: 'response', safeToRetry: false, ...later },
     ],
     [
       'a chat whose file is on a full disk (needs /dev/full)',
@@ -129,26 +130,17 @@ test("--raw prints the received part of a failure's body", async () => {
   expect(await run(['chat', 'x', '--raw'], { exchange })).toMatchObject({ code: 4, out: '{"error":' })
 })
 
-test.each([[[]], [['--errors', 'json']]])(
-  'if the connection of a retry is refused, the message also names the 500 of the earlier attempt: flags %j',
-  async (flags) => {
-    const server = await serve((socket) => {
-      server.stop()
-      socket.end(response('{"error":{"message":"no room"}}', '500 Oops'))
-    })
-    onTestFinished(() => server.close())
-    const argv = ['chat', 'x', '--retry-unknown', '--retries', '1', ...flags]
-    const { code, err } = await run(argv, { exchange: 'network', env: envFor(server) })
-    expect(code).toBe(7)
-    expect(err).toMatch(/connection refused; before that, .*answered 500 Oops/)
-    expect(err).not.toContain('nothing was sent')
-    if (flags.length > 0)
-      expect(JSON.parse(err).error).toMatchObject({
-        kind: 'service',
-        sent: 'yes',
-        status: 500,
-        attempts: 2,
-        body: { error: { message: 'no room' } },
-      })
-  },
-)
+test('if the connection of a retry is refused, the message also names the 500 of the earlier attempt', async () => {
+  const server = await serve((socket) => {
+    server.stop()
+    socket.end(response('{"error":{"message":"no room"}}', '500 Oops'))
+  })
+  onTestFinished(() => server.close())
+  const argv = ['chat', 'x', '--retry-unknown', '--retries', '1', '--errors', 'json']
+  const { code, err } = await run(argv, { exchange: 'network', env: envFor(server) })
+  const body = { error: { message: 'no room' } }
+  const expected = { kind: 'service', sent: 'yes', status: 500, attempts: 2, body }
+  expect([code, JSON.parse(err).error]).toMatchObject([7, expected])
+  expect(err).toMatch(/connection refused; before that, .*answered 500 Oops/)
+  expect(err).not.toContain('nothing was sent')
+})

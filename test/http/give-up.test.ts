@@ -10,18 +10,11 @@ import { createSignal } from '../harness/session-service.ts'
 
 const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, headers: {}, deadline })
 
+const direct = { connectTimeoutMs: 0, extraCertificatesPem: undefined, findProxy: undefined }
 type Options = Parameters<typeof createHttpExchange>[0]
 
 const openExchange = (maxSilenceMs: number, cleanups: Options['cleanups']) =>
-  createHttpExchange({
-    connections: createConnectionPool({
-      connectTimeoutMs: 0,
-      extraCertificatesPem: undefined,
-      findProxy: undefined,
-    }),
-    maxSilenceMs,
-    cleanups,
-  })
+  createHttpExchange({ connections: createConnectionPool(direct), maxSilenceMs, cleanups })
 
 const asked = new Deadline(realTimers)
 const server = await serve(() => asked.pass())
@@ -87,10 +80,8 @@ test('--timeout ends an upload that makes no progress', async () => {
   onTestFinished(() => mute.close())
   const exchange = openExchange(1000, new ArraySet())
   const answer = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
-  const failed = expect(answer).rejects.toMatchObject({
-    kind: 'unknown',
-    message: expect.stringContaining('1 s'),
-  })
+  const message = expect.stringContaining('1 s')
+  const failed = expect(answer).rejects.toMatchObject({ kind: 'unknown', message })
   await open.triggered
   let isOver = false
   void failed.then(() => {

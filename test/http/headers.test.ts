@@ -29,37 +29,30 @@ test('parley sends a header named like a member of Object.prototype', async () =
 })
 
 test.each(['X-A: 1\nX-B: 2', 'X-A: 1\r\nX-B: 2\r\n'])(
-  '-H with several lines is a usage error: %j',
+  '-H with several lines exits with 2: %j',
   async (text) => {
     const cwd = temporaryFolder({ headers: text })
-    for (const [value, name] of [
-      ['@headers', '@headers'],
-      [text, '--header'],
-    ]) {
+    for (const value of ['@headers', text]) {
+      const name = value === text ? '--header' : value
       const message = `parley: ${name}: has several lines. Repeat -H, with one header each\n`
-      expect(await run(['chat', 'hi', '-H', String(value)], { cwd })).toMatchObject(rejected(2, message))
+      expect(await run(['chat', 'hi', '-H', value], { cwd })).toMatchObject(rejected(2, message))
     }
   },
 )
 
 const cwd = temporaryFolder({ line: 'X-Assertion: canary-assertion\n', value: 'canary-assertion\n' })
 
-test.each(['@line', 'X-Assertion: @value', 'X-Assertion:@value'])(
-  'parley sends the value of -H "%s" and prints it nowhere',
-  async (line) => {
-    const send = (...flags: string[]) =>
-      run(['chat', 'hi', '-H', line, ...flags], {
-        cwd,
-        exchange: answering('{"error":{"message":"not canary-assertion"}}', { status: 400 }),
-      })
-    for (const flags of [['-v'], ['--errors', 'json'], ['--curl'], ['--dry-run']]) {
-      const { out, err, requests } = await send(...flags)
-      expect(out + err).not.toContain('canary-assertion')
-      for (const { headers } of requests) expect(headers).toMatchObject({ 'X-Assertion': 'canary-assertion' })
-    }
-    expect((await send('--curl')).out).toContain('"X-Assertion: $X_ASSERTION"')
-  },
-)
+const fromFile = ['@line', 'X-Assertion: @value', 'X-Assertion:@value']
+test.each(fromFile)('parley sends the value of -H "%s" and prints it nowhere', async (line) => {
+  const exchange = answering('{"error":{"message":"not canary-assertion"}}', { status: 400 })
+  const send = (...flags: string[]) => run(['chat', 'hi', '-H', line, ...flags], { cwd, exchange })
+  for (const flags of [['-v'], ['--errors', 'json'], ['--curl'], ['--dry-run']]) {
+    const { out, err, requests } = await send(...flags)
+    expect(out + err).not.toContain('canary-assertion')
+    for (const { headers } of requests) expect(headers).toMatchObject({ 'X-Assertion': 'canary-assertion' })
+  }
+  expect((await send('--curl')).out).toContain('"X-Assertion: $X_ASSERTION"')
+})
 
 test('-H "NAME: @@TEXT" sends @TEXT', async () => {
   const { requests } = await withHeaders('X-A: @@b', 'X-B: c@d')
@@ -88,16 +81,13 @@ test.each([
   [404, '{"error":{"message":"no such model"}}'],
   [405, '<html></html>'],
   [404, ''],
-])(
-  'the message of a %i with the body %j names the model, the address and the family',
-  async (status, body) => {
-    const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
-    expect(code).toBe(4)
-    expect(err).toContain(
-      `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
-    )
-  },
-)
+])('the message of a %i with the body %j names model, address and family', async (status, body) => {
+  const { code, err } = await run(['chat', 'x'], { exchange: answer(status, body) })
+  expect(code).toBe(4)
+  expect(err).toContain(
+    `  check the model 'alpha-2.5-pro', baseUrl (PARLEY_BASE_URL) and family 'alpha' (the default, which may not be this gateway's); the URL was ${url}\n`,
+  )
+})
 
 test('after a 404 or 405, parley prints the URL and the setting that contains its address', async () => {
   const body = '{"error":{"message":"no such session"}}'

@@ -10,19 +10,9 @@ const body = JSON.stringify({ contents: [{ role: 'user', parts: [{ text: 'é\u00
 
 test('K30: --dry-run redacts and --curl omits a header whose name looks like a credential', async () => {
   const names = [
-    'X-Goog-Api-Key',
-    'Subscription-Key-Id',
-    'X-Tokens',
-    'X-Amz-Security-Token-2',
-    'x-secret-id',
-    'X-Authentication',
-    'x-authz',
-    'X-Password-Hash',
-    'Cookie',
-    'Set-Cookie2',
-    'X-Credential',
-    'X-Signature-V4',
-    'X-RateLimit-Bypass-Token',
+    ...['X-Goog-Api-Key', 'Subscription-Key-Id', 'X-Tokens', 'X-Amz-Security-Token-2', 'x-secret-id'],
+    ...['X-Authentication', 'x-authz', 'X-Password-Hash', 'Cookie', 'Set-Cookie2', 'X-Credential'],
+    ...['X-Signature-V4', 'X-RateLimit-Bypass-Token'],
   ]
   const flags = names.flatMap((name) => ['-H', `${name}: canary-${name}`])
   const dry = await run(['chat', 'x', '--dry-run', ...flags])
@@ -39,12 +29,12 @@ test.each([
   ['bash', 'bash'],
   ['zsh', 'zsh'],
 ])(
-  'V20: on a terminal, --curl prints a command that sends the exact body in %s (needs %s)',
+  'V20: --curl prints a command for a terminal that sends the exact body in %s (needs %s)',
   async (shell) => {
-    const curlArguments = (script: string) =>
-      spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
-        .stdout.toString()
-        .split('\0')
+    const curlArguments = (script: string) => {
+      const { stdout } = spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
+      return stdout.toString().split('\0')
+    }
     for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
       const dry = await run(['chat', text, '--dry-run'])
       const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
@@ -67,11 +57,8 @@ test('--curl with the demo profile prints only a note that curl cannot send the 
 test('H05: --dry-run and --curl omit a header that -H removes', async () => {
   const flags = ['-H', 'Authorization:', '-H', 'content-type:', '-H', 'Accept:']
   const world = { env: { PARLEY_ACCESS_TOKEN: '' } }
-  const dry = await run(['chat', 'x', '--dry-run', ...flags], world)
-  expect(JSON.parse(dry.out).headers).toEqual({
-    'Accept-Encoding': 'identity',
-    'User-Agent': `parley-cli/${version}`,
-  })
+  const { headers } = JSON.parse((await run(['chat', 'x', '--dry-run', ...flags], world)).out)
+  expect(headers).toEqual({ 'Accept-Encoding': 'identity', 'User-Agent': `parley-cli/${version}` })
   const { out, err, code } = await run(['chat', 'x', '--curl', ...flags], world)
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(out.match(/--header .*/g)).toEqual([
@@ -98,9 +85,7 @@ test.each([
 test('--curl prints the certificates and time limits that parley would use', async () => {
   const flags = ['--cacert', "it's.pem", '--connect-timeout', '500ms', '--deadline', '2m']
   const { out } = await run(['chat', 'x', '--curl', ...flags])
-  expect(out).toContain(
-    " \\\n  --cacert 'it'\\''s.pem' \\\n  --connect-timeout 0.5 \\\n  --max-time 120 \\\n",
-  )
+  expect(out).toContain(" \\\n  --cacert 'it'\\''s.pem' \\\n  --connect-timeout 0.5 \\\n  --max-time 120 ")
   expect((await run(['chat', 'x', '--curl'])).out).not.toMatch(/--(cacert|connect|max)/)
 })
 

@@ -94,15 +94,12 @@ test.each([
   [425, 'later', 3],
   [429, 'later', 3],
   [502, 'later', 3],
-])(
-  'after a %d of the proxy, "retry" is "%s" and parley makes %d attempts',
-  async (status, retry, attempts) => {
-    const { url } = await startRefusingProxy(status)
-    const argv = 'chat hi --no-stdin --errors json -q'.split(' ')
-    const { code, err } = await run(argv, { env: { HTTPS_PROXY: url }, exchange: 'network' })
-    expect([code, JSON.parse(err).error]).toMatchObject([9, { sent: 'no', retry, attempts }])
-  },
-)
+])('after a %d of the proxy, retry is "%s" and parley makes %d attempts', async (status, retry, attempts) => {
+  const { url } = await startRefusingProxy(status)
+  const argv = 'chat hi --no-stdin --errors json -q'.split(' ')
+  const { code, err } = await run(argv, { env: { HTTPS_PROXY: url }, exchange: 'network' })
+  expect([code, JSON.parse(err).error]).toMatchObject([9, { sent: 'no', retry, attempts }])
+})
 
 test.each<[what: string, proxy: () => Promise<string>]>([
   ['refuses the request', async () => (await startRefusingProxy()).url],
@@ -113,9 +110,7 @@ test.each<[what: string, proxy: () => Promise<string>]>([
   const world = { cwd, env: { HTTPS_PROXY: await proxy() }, exchange: 'network' } as const
   const argv = 'events send hi -s sesn_1 --no-stdin --report report.json --errors json'.split(' ')
   const { code, err } = await run(argv, world)
-  expect([code, JSON.parse(err).error]).toMatchObject([
-    3,
-    { kind: 'credentials', sent: 'no', retry: 'never', attempts: 1 },
-  ])
+  const error = { kind: 'credentials', sent: 'no', retry: 'never', attempts: 1 }
+  expect([code, JSON.parse(err).error]).toMatchObject([3, error])
   expect(readJson(cwd, 'report.json')).toMatchObject({ exit: 3, sent: 'no', attempts: 1 })
 })

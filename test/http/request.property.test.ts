@@ -20,9 +20,8 @@ test('any model name stays within one segment of the URL path or is a usage erro
     (model) => {
       let url: URL
       try {
-        url = new URL(
-          buildRequest(endpoints.chat, { params: { family: 'alpha', model } }, values, new Map()).url,
-        )
+        const params = { family: 'alpha', model }
+        url = new URL(buildRequest(endpoints.chat, { params }, values, new Map()).url)
       } catch (error) {
         expect((error as CliError).kind).toBe('usage')
         return

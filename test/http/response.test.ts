@@ -87,31 +87,22 @@ test.each([
   ['an error without a type', 'never', '{"error":{"message":"no"}}'],
   ['JSON of an unknown form', 'never', '{"a":1}'],
 ])('parley does not retry a 200 with %s, and its error has "retry": "%s"', async (_, retry, body) => {
-  for (const argv of [
-    ['chat', 'x'],
-    ['chat', 'x', '--stream'],
-    ['chat', 'x', '--raw'],
-    ['image', 'x', '-m', 'i'],
-  ]) {
-    const { code, err, requests } = await run([...argv, '--retries', '2', '--errors', 'json'], {
-      exchange: answering(body),
-    })
+  for (const line of ['chat x', 'chat x --stream', 'chat x --raw', 'image x -m i']) {
+    const argv = [...line.split(' '), '--retries', '2', '--errors', 'json']
+    const { code, err, requests } = await run(argv, { exchange: answering(body) })
     expect(requests).toHaveLength(1)
-    if (code !== 0) expect(JSON.parse(err).error, argv.join(' ')).toMatchObject({ retry })
+    if (code !== 0) expect(JSON.parse(err).error, line).toMatchObject({ retry })
   }
 })
 
 test.each([
   ['chat', []],
   ['image', ['-m', 'i']],
-])(
-  'a batch of %s requests does not retry an answer that is cut off, and sets `retry` to "later"',
-  async (command, flags) => {
-    const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
-    expect(ended).toMatchObject({ code: 8, requests: [{}] })
-    expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
-  },
-)
+])('%s --batch does not retry an answer that is cut off, and `retry` is "later"', async (command, flags) => {
+  const ended = await run([command, ...flags, '--batch', '-'], { stdin: '"x"\n', exchange: answering(cut) })
+  expect(ended).toMatchObject({ code: 8, requests: [{}] })
+  expect(JSON.parse(ended.out).error).toMatchObject({ kind: 'response', retry: 'later' })
+})
 
 test('an event list that is cut off has "retry": "later"', async () => {
   expect((await fetchFailure(answering('{"data":['), ['events', 'list', '-s', 's'])).retry).toBe('later')
@@ -124,13 +115,10 @@ test.each<[location: string | undefined, target: string]>([
   ['https://user:secret@h.test/a', ', to https://h.test/a:'],
   ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
   ['/a', ', to /a:'],
-])(
-  'a 302 with the Location %j is reported as "redirect not followed%s", without credentials',
-  async (location, target) => {
-    const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
-    expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
-  },
-)
+])('parley reports a 302 with the Location %j as "redirect not followed%s"', async (location, target) => {
+  const { message, status } = await fetchFailureOf(302, location === undefined ? {} : { location })
+  expect({ message, status }).toEqual({ message: `redirect not followed${target} 302`, status: 302 })
+})
 
 test.each<[argv: string[], status: number, statusText: string, message: string]>([
   [['chat', 'x'], 400, '', 'the gateway answered 400'],
@@ -138,10 +126,8 @@ test.each<[argv: string[], status: number, statusText: string, message: string]>
   [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
   [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
 ])('parley with %j reports the response "%i %s" as "%s"', async (argv, status, statusText, message) => {
-  const exchange: Exchange = async (request) => ({
-    ...(await answering('{}', { status })(request)),
-    statusText,
-  })
+  const plain = answering('{}', { status })
+  const exchange: Exchange = async (request) => ({ ...(await plain(request)), statusText })
   expect((await fetchFailure(exchange, argv)).message).toBe(message)
 })
 
@@ -151,7 +137,7 @@ test.each([
   ['true', 2],
   ['no', 2],
 ])(
-  'T14: if each response is a 429 with x-should-retry: %s, the number of requests with --retries 1 is %i',
+  'T14: after a 429 with x-should-retry: %s, parley sends %i requests with --retries 1',
   async (value, count) => {
     const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
     expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
@@ -169,7 +155,7 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
 })
 
 test.each([0, 1])(
-  'parley reads only the first 1 MiB of a longer error body: chunks of 512 KiB + %i bytes',
+  'parley reads only 1 MiB of an error body in chunks of 512 KiB + %i bytes',
   async (more) => {
     const mebibyte = 1024 * 1024
     const piece = mebibyte / 2 + more

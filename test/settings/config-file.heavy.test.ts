@@ -23,21 +23,13 @@ import { createProfileHome, noSettings, profileFileContent, token } from './prof
 
 const modeOf = (path: string) => (lstatSync(path).mode & 0o777).toString(8)
 
-const readers = [
-  ['config', 'list'],
-  ['config', 'list', '--effective'],
-  ['config', 'profiles'],
-  ['config', 'get', 'baseUrl'],
-  ['config', 'check'],
-  ['chat', 'x', '--dry-run'],
-]
+const toArguments = (line: string) => line.split(' ')
 
 /** Commands about the profile file. The environment cannot replace the values that they print. */
-const aboutTheFile = [
-  ['config', 'list'],
-  ['config', 'profiles'],
-  ['config', 'get', 'baseUrl'],
-]
+const aboutTheFile = ['config list', 'config profiles', 'config get baseUrl'].map(toArguments)
+const others = ['config list --effective', 'config check', 'chat x --dry-run']
+const readers = [...aboutTheFile, ...others.map(toArguments)]
+const set = ['config', 'set', 'timeout', '5']
 
 const named = ['chat', 'x', '--dry-run', '--profile', 'default']
 
@@ -45,26 +37,22 @@ const fallbackNote = 'settings come from flags and the environment alone'
 
 test('C01: the first write creates the profile file with 0600 and its folder with 0700, with any umask (needs sh)', async () => {
   const cwd = temporaryFolder()
-  const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, before: 'umask 0' })
+  const ended = await execute(set, { cwd, before: 'umask 0' })
   expect(ended).toMatchObject({ code: 0, out: '', err: '' })
   expect(modeOf(join(cwd, configFolder))).toBe('700')
   expect(modeOf(join(cwd, configFolder, 'config.json'))).toBe('600')
 })
 
-test.each(readers)(
-  'C02: parley warns about a profile file of mode 0644 and keeps its mode: %s %s (needs POSIX files)',
-  async (...argv) => {
-    const { path, world } = createProfileHome(profileFileContent, 0o644)
-    const ended = await run(argv, world)
-    expect(ended.code).toBe(0)
-    expect(ended.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
-    expect(modeOf(path)).toBe('644')
-  },
-)
+test('C02: parley warns about a profile file of mode 0644 and keeps its mode (needs POSIX files)', async () => {
+  const { path, world } = createProfileHome(profileFileContent, 0o644)
+  const err = `parley: ${path}: others have access to it; 'chmod 600' removes the access\n`
+  for (const argv of readers) expect(await run(argv, world), argv.join(' ')).toMatchObject({ code: 0, err })
+  expect(modeOf(path)).toBe('644')
+})
 
 test('C02: config set changes the mode of a profile file from 0644 to 0600 (needs POSIX files)', async () => {
   const { path, world } = createProfileHome(profileFileContent, 0o644)
-  expect((await run(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+  expect((await run(set, world)).code).toBe(0)
   expect(modeOf(path)).toBe('600')
 })
 
@@ -74,33 +62,25 @@ test.each([
   ['empty', '', 'not valid JSON: it is empty'],
   ['null', 'null', 'must be an object'],
   [
-    'JSON with a string as a profile',
+    'JSON with a text as a profile',
     `{"profiles":{"default":"${token}"}}`,
     'profiles.default: must be an object',
   ],
-])(
-  'C04: parley exits with 3 and names the error in the profile file, but prints none of its content: %s',
-  async (_, text, expectedText) => {
-    const { cwd, path, world } = createProfileHome()
-    writeFileSync(path, Buffer.from(text, 'latin1'))
-    for (const argv of [
-      ...readers,
-      ['chat', 'x'],
-      ['config', 'set', 'timeout', '5'],
-      ['config', 'use', 'default'],
-    ]) {
-      const ended = await run(argv, world)
-      expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-      expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
-      expect(ended.err).toContain(`${path}: `)
-      expect(ended.err).toContain(expectedText)
-      expect(ended.err).toContain("; correct the file, or move it away and run 'parley config init'")
-      expect(ended.err).not.toContain('canary')
-    }
-    expect(readFileSync(path, 'latin1')).toBe(text)
-    expect(existsSync(join(cwd, configFolder, 'config.json.parley-lock'))).toBe(false)
-  },
-)
+])('C04: parley exits with 3 and prints no content of a profile file that is %s', async (_, text, why) => {
+  const { cwd, path, world } = createProfileHome()
+  writeFileSync(path, Buffer.from(text, 'latin1'))
+  for (const argv of [...readers, ['chat', 'x'], set, ['config', 'use', 'default']]) {
+    const ended = await run(argv, world)
+    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+    expect(ended.err).toMatch(/^parley: [^\n]*\n$/)
+    expect(ended.err).toContain(`${path}: `)
+    expect(ended.err).toContain(why)
+    expect(ended.err).toContain("; correct the file, or move it away and run 'parley config init'")
+    expect(ended.err).not.toContain('canary')
+  }
+  expect(readFileSync(path, 'latin1')).toBe(text)
+  expect(existsSync(join(cwd, configFolder, 'config.json.parley-lock'))).toBe(false)
+})
 
 test('C15: config set keeps unknown keys at every level, and accepts a byte order mark', async () => {
   const odd = {
@@ -109,7 +89,7 @@ test('C15: config set keeps unknown keys at every level, and accepts a byte orde
     profiles: { work: { newSetting: { b: 1 }, timeout: 3 }, 'with.dot': { retries: 1 } },
   }
   const { text, world } = createProfileHome(`\ufeff${JSON.stringify(odd)}`)
-  expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject({ code: 0, err: '' })
+  expect(await run(set, world)).toMatchObject({ code: 0, err: '' })
   expect(JSON.parse(text())).toEqual({
     ...odd,
     version: 1,
@@ -130,33 +110,27 @@ test.each([
 test.each([
   ['unset', undefined],
   ['missing', '/nonexistent'],
-])(
-  'C10: chat takes all settings from the environment if HOME is %s (needs another user)',
-  async (_, HOME) => {
-    const server = await serve((socket) => socket.end(response(message('Hi'))))
-    const cwd = temporaryFolder()
-    const world = { cwd, env: { HOME, ...envFor(server) }, isNobody: true }
-    chmodSync(cwd, 0o777)
-    expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-    const written = await execute(['config', 'set', 'timeout', '5'], world)
-    expect(written).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
-    expect(readdirSync(cwd)).toEqual([])
-    await server.close()
-  },
-)
+])('C10: the environment has all settings of chat if HOME is %s (needs another user)', async (_, HOME) => {
+  const server = await serve((socket) => socket.end(response(message('Hi'))))
+  const cwd = temporaryFolder()
+  const world = { cwd, env: { HOME, ...envFor(server) }, isNobody: true }
+  chmodSync(cwd, 0o777)
+  expect(await execute(['chat', 'x', '--no-stdin'], world)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+  const written = await execute(set, world)
+  expect(written).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
+  expect(readdirSync(cwd)).toEqual([])
+  await server.close()
+})
 
 test.each([
   [{ XDG_CONFIG_HOME: 'relative' }, '.config/parley'],
   [{ XDG_CONFIG_HOME: '/xdg' }, '/xdg/parley'],
   [{ XDG_CONFIG_HOME: '/xdg', PARLEY_CONFIG_DIR: 'own' }, 'own'],
-])(
-  'C11: the environment %j puts the profile file into the folder %s (needs POSIX files)',
-  async (env, folder) => {
-    const cwd = temporaryFolder()
-    const { out } = await run(['config', 'path'], { cwd, env, platform: 'linux' })
-    expect(out).toBe(`${resolve(cwd, folder)}/config.json\n`)
-  },
-)
+])('C11: with %j, the profile file is in the folder %s (needs POSIX files)', async (env, folder) => {
+  const cwd = temporaryFolder()
+  const { out } = await run(['config', 'path'], { cwd, env, platform: 'linux' })
+  expect(out).toBe(`${resolve(cwd, folder)}/config.json\n`)
+})
 
 test('C12: parley reads a profile file through a symbolic link, but never writes through it (needs POSIX files)', async () => {
   const { cwd, folder, path, text, world } = createProfileHome(profileFileContent, 0o640)
@@ -167,21 +141,16 @@ test('C12: parley reads a profile file through a symbolic link, but never writes
   const read = await run(['config', 'get', 'baseUrl'], world)
   expect(read).toMatchObject({ code: 0, out: 'https://a.test\n' })
   expect(read.err).toBe(`parley: ${path}: others have access to it; 'chmod 600' removes the access\n`)
-  expect(await run(['config', 'set', 'timeout', '5'], world)).toMatchObject(
-    rejected(
-      3,
-      `${path}: it is a symbolic link: set PARLEY_CONFIG_DIR to the folder of the file that it points to`,
-    ),
-  )
+  const advice = 'it is a symbolic link: set PARLEY_CONFIG_DIR to the folder'
+  const refused = rejected(3, `${path}: ${advice} of the file that it points to`)
+  expect(await run(set, world)).toMatchObject(refused)
   expect(text()).toBe(before)
   expect(modeOf(target)).toBe('640')
   expect(lstatSync(path).isSymbolicLink()).toBe(true)
   const link = join(cwd, 'link')
   symlinkSync(folder, link)
   const linked = { ...world, env: { ...world.env, PARLEY_CONFIG_DIR: link } }
-  expect(await run(['config', 'set', 'timeout', '5'], linked)).toMatchObject(
-    rejected(3, `${link}: it is a symbolic link: set PARLEY_CONFIG_DIR to the folder that it points to`),
-  )
+  expect(await run(set, linked)).toMatchObject(rejected(3, `${link}: ${advice} that it points to`))
 })
 
 test.each([
@@ -192,7 +161,7 @@ test.each([
   rmSync(path)
   if (make === 'mkdir') mkdirSync(path)
   else spawnSync(make, [path])
-  for (const argv of [...readers, ['config', 'set', 'timeout', '5']]) {
+  for (const argv of [...readers, set]) {
     const ended = await run(argv, world)
     expect(ended).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
     if (argv[1] !== 'set') expect(ended.err).toContain(expectedText)
@@ -203,7 +172,7 @@ test('C17: commands that need the profile file of another user exit with 3 (need
   const { path, text, world } = createProfileHome()
   chownSync(path, 12345, 12345)
   const before = text()
-  for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named]) {
+  for (const argv of [...aboutTheFile, set, named]) {
     expect(await run(argv, world)).toMatchObject(rejected(3, 'belongs to another user (uid 12345)'))
   }
   const env = { ...world.env, ...credentials }
@@ -216,7 +185,7 @@ test('C17: commands that need the profile file of another user exit with 3 (need
 test('only commands that need the profile file exit with 3 if HOME is not a folder (needs POSIX files)', async () => {
   const world = { cwd: temporaryFolder(), env: { HOME: '/dev/null', XDG_CONFIG_HOME: '' } }
   const problem = '/config.json: a part of its path is not a folder'
-  for (const argv of [...aboutTheFile, ['config', 'set', 'timeout', '5'], named])
+  for (const argv of [...aboutTheFile, set, named])
     expect(await run(argv, world)).toMatchObject(rejected(3, problem))
   const ended = await run(['chat', 'x'], world)
   expect(ended.code).toBe(0)
@@ -230,12 +199,12 @@ test('C07, C08: config set removes the lock and the temporary file of a killed w
   writeFileSync(`${path}.tmp-0123456789abcdef`, 'canary-token-aaaa1111')
   writeFileSync(`${path}.bak`, 'a backup of the user')
   writeFileSync(`${path}.parley-lock`, '')
-  expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+  expect((await execute(set, world)).code).toBe(0)
   writeFileSync(`${path}.parley-lock`, '')
   const ahead = Date.now() / 1000 + 3600
   // The lock has a time in the future.
   utimesSync(`${path}.parley-lock`, ahead, ahead)
-  expect((await execute(['config', 'set', 'timeout', '5'], world)).code).toBe(0)
+  expect((await execute(set, world)).code).toBe(0)
   expect(leftovers(folder)).toEqual(['config.json.bak'])
 })
 
@@ -258,7 +227,7 @@ test('a signal to config set that holds the lock leaves no extra file (needs sig
        }`,
   )
   const program = [process.execPath, '--require', preload, binary]
-  const argv = ['config', 'set', 'timeout', '5']
+  const argv = set
   const { code, signal } = await execute(argv, { cwd, env: noSettings, program })
   // parley handles the signal after it has released the lock, so it may already have finished.
   expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])

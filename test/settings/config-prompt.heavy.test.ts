@@ -27,20 +27,17 @@ test('config set prints a prompt without control codes if stderr is not a termin
 test.each([
   ['Ctrl-C', 130, () => 'canary\x03'],
   ['SIGTERM', 143, (cwd: string) => () => void process.kill(Number(readText(cwd, 'pid')), 'SIGTERM')],
-])(
-  'G28: %s during the prompt for a secret restores the terminal and saves nothing (needs script)',
-  async (_, code, end) => {
-    const cwd = temporaryFolder()
-    const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; echo "code $?"; stty -a`
-    const { screen } = await runAtTerminal(command, cwd, [['(not shown): ', end(cwd)]])
-    expect(screen).toContain('parley: interrupted: nothing was changed')
-    expect(screen).toContain(`code ${code}`)
-    expect(screen).toMatch(/ echo /)
-    expect(screen).toMatch(/ icanon /)
-    expect(screen).not.toContain('canary')
-    expect(existsSync(saved(cwd))).toBe(false)
-  },
-)
+])('G28: %s at the prompt for a secret restores the terminal (needs script)', async (_, code, end) => {
+  const cwd = temporaryFolder()
+  const command = `sh -c 'echo $$ > pid; exec "$@"' sh ${set}; echo "code $?"; stty -a`
+  const { screen } = await runAtTerminal(command, cwd, [['(not shown): ', end(cwd)]])
+  expect(screen).toContain('parley: interrupted: nothing was changed')
+  expect(screen).toContain(`code ${code}`)
+  expect(screen).toMatch(/ echo /)
+  expect(screen).toMatch(/ icanon /)
+  expect(screen).not.toContain('canary')
+  expect(existsSync(saved(cwd))).toBe(false)
+})
 
 test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg prompts again (needs bash, script)', async () => {
   const cwd = temporaryFolder()

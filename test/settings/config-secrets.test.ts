@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { version } from '../../package.json'
 import { execute } from '../harness/process.ts'
-import { answering, credentials, message, readText, run, temporaryFolder } from '../harness/run.ts'
+import { answering, credentials, message, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createProfileHome, noSettings, token } from './profile-home.ts'
 
@@ -198,8 +198,9 @@ test('K02: parley removes the newline at the end of a secret', async () => {
     expect(sentToken(await run(['chat', 'x'], world))).toBe(`Bearer ${token}`)
 })
 
-test.each(['a\r\nX-Evil: canary', 'a\ncanary', 'two canary'])(
-  'K03: parley exits with 3 and names the source of a secret that cannot be a header value: %j',
+const unsafe = ['a\r\nX-Evil: canary', 'a\ncanary', 'two canary']
+test.each(unsafe)(
+  'K03: parley names the source of a secret that cannot be a header value: %j',
   async (secret) => {
     const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
     const printed = profile({ baseUrl: 'https://a.test', accessTokenCommand: 'tr "\\n" " " < secret' })
@@ -210,7 +211,7 @@ test.each(['a\r\nX-Evil: canary', 'a\ncanary', 'two canary'])(
       [printed, "accessTokenCommand (profile 'default')"],
     ] as const) {
       const ended = await run(['chat', 'x'], world)
-      expect(ended).toMatchObject({ code: 3, out: '', requests: [], err: expect.stringContaining(place) })
+      expect(ended).toMatchObject(rejected(3, place))
       expect(ended.err).not.toContain('canary')
     }
   },
@@ -233,72 +234,39 @@ test("K12: parley sends a profile's secret to an address from a flag, and stderr
   expect(ended.code).toBe(0)
   expect(ended.requests[0]?.url).toMatch(/^http:\/\/127\.0\.0\.1:8\//)
   expect(sentToken(ended)).toBe(`Bearer ${token}`)
-  expect(ended.err).toBe(
-    "parley: the secret of profile 'default' is sent to 127.0.0.1:8, the address in --base-url\n",
-  )
+  const note = "the secret of profile 'default' is sent to 127.0.0.1:8, the address in --base-url"
+  expect(ended.err).toBe(`parley: ${note}\n`)
 })
 
 test.each([
-  [
-    { PARLEY_BASE_URL: 'https://a.test' },
-    [],
-    "no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_ACCESS_TOKEN, or try '--profile demo'",
-  ],
-  [
-    {},
-    [],
-    "no address and no access token for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN, or try '--profile demo'",
-  ],
-  [
-    {},
-    ['-H', 'Authorization: Bearer own'],
-    "no address for the gateway: 'parley config init' asks for the missing settings, or set PARLEY_BASE_URL, or try '--profile demo'",
-  ],
-])(
-  'K17: parley exits with 3 and names all ways to set a missing address or secret: %j %j',
-  async (env, flags, expectedText) => {
-    const ended = await run(['chat', 'x', ...flags], { env: { ...noSettings, ...env } })
-    expect(ended).toMatchObject({ code: 3, out: '', requests: [], err: `parley: ${expectedText}\n` })
-  },
-)
+  ['no access token', { PARLEY_BASE_URL: 'https://a.test' }, [], 'PARLEY_ACCESS_TOKEN'],
+  ['no address and no access token', {}, [], 'PARLEY_BASE_URL and PARLEY_ACCESS_TOKEN'],
+  ['no address', {}, ['-H', 'Authorization: Bearer own'], 'PARLEY_BASE_URL'],
+])('K17: with %s, parley exits with 3 and names all ways to set it', async (missing, env, flags, names) => {
+  const ended = await run(['chat', 'x', ...flags], { env: { ...noSettings, ...env } })
+  const advice = `'parley config init' asks for the missing settings, or set ${names}, or try '--profile demo'`
+  expect(ended).toMatchObject(rejected(3, `parley: ${missing} for the gateway: ${advice}\n`))
+})
 
 const inProfile = "profile 'default', accessToken: 'parley config set accessToken' replaces it"
 
+const byCommand =
+  "profile 'default', accessTokenCommand: 'parley config set accessTokenCommand COMMAND' replaces it"
+const inEnvironment = { PARLEY_ACCESS_TOKEN: 'canary-env-token' }
+const named = ['--profile', 'default']
+
 test.each([
-  [
-    'the environment',
-    { PARLEY_ACCESS_TOKEN: 'canary-env-token' },
-    [],
-    {},
-    'PARLEY_ACCESS_TOKEN: change it there',
-  ],
+  ['the environment', inEnvironment, [], {}, 'PARLEY_ACCESS_TOKEN: change it there'],
   ['the current profile', {}, [], {}, inProfile],
-  [
-    'the profile of --profile',
-    { PARLEY_ACCESS_TOKEN: 'canary-env-token' },
-    ['--profile', 'default'],
-    {},
-    inProfile.replace('set', 'set --profile default'),
-  ],
-  [
-    'a command',
-    {},
-    [],
-    { accessToken: undefined, accessTokenCommand: 'echo canary-echoed' },
-    "profile 'default', accessTokenCommand: 'parley config set accessTokenCommand COMMAND' replaces it",
-  ],
-])(
-  'K16: the message of a 401 names the refused secret and how to replace it: a secret from %s',
-  async (_, env, flags, values, failWithText) => {
-    const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
-    const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
-    const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...noSettings, ...env }, exchange })
-    expect(ended.code).toBe(3)
-    expect(ended.err).toBe(
-      `parley: the gateway answered 401\n  the refused secret is from ${failWithText}\n  the service says: no\n`,
-    )
-  },
-)
+  ['the profile of --profile', inEnvironment, named, {}, inProfile.replace('set', 'set --profile default')],
+  ['a command', {}, [], { accessToken: undefined, accessTokenCommand: 'echo canary-echoed' }, byCommand],
+])('K16: the message of a 401 names the refused secret from %s', async (_, env, flags, values, source) => {
+  const world = profile({ baseUrl: 'https://a.test', accessToken: token, ...values })
+  const exchange = answering('{"error":{"message":"no"}}', { status: 401 })
+  const ended = await run(['chat', 'x', ...flags], { ...world, env: { ...noSettings, ...env }, exchange })
+  const err = `parley: the gateway answered 401\n  the refused secret is from ${source}\n  the service says: no\n`
+  expect(ended).toMatchObject({ code: 3, err })
+})
 
 const from = (accessTokenCommand: string) => profile({ baseUrl: 'https://a.test', accessTokenCommand })
 
@@ -317,15 +285,11 @@ test.each([
     'failed with exit code 4\n  the command printed: no^[[31m such item\n',
   ],
   ['true', 'printed nothing\n'],
-])(
-  'parley exits with 3 and prints why accessTokenCommand gave no secret, but not its stdout: %s (needs sh)',
-  async (command, failWithText) => {
-    const ended = await run(['chat', 'x'], from(command))
-    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-    expect(ended.err).toContain(`parley: accessTokenCommand (profile 'default') ${failWithText}`)
-    expect(ended.err).not.toContain('canary')
-  },
-)
+])('parley prints why accessTokenCommand gave no secret: %s (needs sh)', async (command, failWithText) => {
+  const ended = await run(['chat', 'x'], from(command))
+  expect(ended).toMatchObject(rejected(3, `parley: accessTokenCommand (profile 'default') ${failWithText}`))
+  expect(ended.err).not.toContain('canary')
+})
 
 test('parley prints the redacted stderr of a failed accessTokenCommand, but not with --errors json or in the report (needs sh)', async () => {
   const world = from('set -x; proof=canary-proof; echo canary-printed; false')
@@ -337,32 +301,22 @@ test('parley prints the redacted stderr of a failed accessTokenCommand, but not 
 })
 
 test.each([
-  ['exit 75', 'later'],
-  ['exit 74', 'never'],
-])(
-  'if accessTokenCommand fails, `retry` is "later" only for exit code 75: %s (needs sh)',
-  async (command, retry) => {
-    const ended = await run(['chat', 'x', '--errors', 'json'], from(command))
-    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-    const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
-    expect(JSON.parse(ended.err).error).toMatchObject(error)
-  },
-)
+  [75, 'later'],
+  [74, 'never'],
+])('if accessTokenCommand exits with %i, `retry` is "%s" (needs sh)', async (exit, retry) => {
+  const ended = await run(['chat', 'x', '--errors', 'json'], from(`exit ${exit}`))
+  expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
+  const error = { kind: 'credentials', sent: 'no', safeToRetry: retry === 'later', retry }
+  expect(JSON.parse(ended.err).error).toMatchObject(error)
+})
 
 test('parley runs accessTokenCommand only if it sends the secret (needs sh)', async () => {
   const world = from('touch ran; echo t')
-  for (const argv of [
-    ['chat', 'x', '--dry-run'],
-    ['chat', 'x', '--curl'],
-    ['chat', 'x', '-H', 'Authorization: Bearer own'],
-    ['chat', 'x', '--base-url', 'http://a.test'],
-    ['config', 'list', '--effective'],
-    ['config', 'get', 'accessTokenCommand'],
-  ]) {
-    const { out } = await run(argv, world)
-    if (argv.includes('--dry-run')) expect(out).toContain('"Bearer [redacted]"')
-    expect(existsSync(join(world.cwd, 'ran'))).toBe(false)
-  }
+  const lines = ['chat x --curl', 'chat x --base-url http://a.test', 'config list --effective']
+  lines.push('chat x -H Authorization:x', 'config get accessTokenCommand')
+  for (const line of lines) await run(line.split(' '), world)
+  expect((await run(['chat', 'x', '--dry-run'], world)).out).toContain('"Bearer [redacted]"')
+  expect(existsSync(join(world.cwd, 'ran'))).toBe(false)
 })
 
 test('K15: accessTokenCommand gets the environment without secrets (needs sh)', async () => {

@@ -26,14 +26,11 @@ test.each([
   ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
   ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
 ])(
-  'config set refuses the %s %s, which ends with the path of a call, and suggests the corrected address',
+  'config set refuses the %s %s, which has the path of a call, and suggests %s',
   async (name, typed, base) => {
-    const { env } = world()
-    const ended = await run(['config', 'set', name, typed], { env })
-    expect(ended).toMatchObject({ code: 2, out: '' })
-    expect(ended.err).toBe(
-      `parley: ${name} must not contain the path of a request, which parley adds: use ${base}\n`,
-    )
+    const ended = await run(['config', 'set', name, typed], { env: world().env })
+    const why = `${name} must not contain the path of a request, which parley adds: use ${base}`
+    expect(ended).toMatchObject(rejected(2, `parley: ${why}\n`))
   },
 )
 
@@ -47,13 +44,13 @@ test('config set and init note that requests over plain http to another machine 
   expect(await set('agentsUrl http://b.test --profile work')).toContain(note('agentsUrl', ' --profile work'))
   const init = await run(['config', 'init'], { env, typed: `http://c.test\nt-1${'\n'.repeat(9)}n\n` })
   expect(init.err).toContain(note('baseUrl'))
-  for (const line of [
+  const silent = [
     'baseUrl http://[::1]:8',
     'baseUrl https://a.test',
     'allowHttp true',
     'baseUrl http://a.test',
-  ])
-    expect(await set(line)).toBe('')
+  ]
+  for (const line of silent) expect(await set(line)).toBe('')
 })
 
 test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
@@ -91,19 +88,15 @@ test.each([
   expect(await run(['config', 'set', key, value], { env })).toMatchObject(rejected(2, expectedText))
 })
 
+const betas = ['skills-2025-10-02', 'compact-2026-09-04']
 test.each([
   ['timeout', '2.5', 2.5, '2.5'],
   ['timeout', '1.5m', 90, '90'],
   ['stream', 'YES', true, 'true'],
   ['stream', 'No', false, 'false'],
-  [
-    'betas',
-    'skills-2025-10-02, compact-2026-09-04',
-    ['skills-2025-10-02', 'compact-2026-09-04'],
-    'skills-2025-10-02,compact-2026-09-04',
-  ],
+  ['betas', betas.join(', '), betas, betas.join()],
 ])(
-  'P50: config set %s %s saves a JSON value, and config get prints it as text',
+  'P50: config set %s %s saves a JSON value, and config get prints text',
   async (key, value, saved, shown) => {
     const { env, file } = world()
     expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
@@ -135,17 +128,14 @@ test.each([
   ['--profile tpyo', '', "parley: the profile 'tpyo', chosen by --profile, is new\n"],
   ['', 'tpyo', "parley: the profile 'tpyo', chosen by PARLEY_PROFILE, is new\n"],
   ['', 'default', ''],
-])(
-  'config set %s reports once that a profile is new, except for the default: PARLEY_PROFILE=%s',
-  async (flags, name, note) => {
-    const { also, file } = world({ profiles: { work } })
-    const argv = `config set timeout 3 ${flags}`.trim().split(' ')
-    const variables = also({ PARLEY_PROFILE: name })
-    expect(await run(argv, variables)).toMatchObject({ code: 0, out: '', err: note })
-    expect(file().profiles).toMatchObject({ work, [name || 'tpyo']: { timeout: 3 } })
-    expect(await run(argv, variables)).toMatchObject({ code: 0, err: '' })
-  },
-)
+])('config set %s with PARLEY_PROFILE=%s reports once that a profile is new', async (flags, name, note) => {
+  const { also, file } = world({ profiles: { work } })
+  const argv = `config set timeout 3 ${flags}`.trim().split(' ')
+  const variables = also({ PARLEY_PROFILE: name })
+  expect(await run(argv, variables)).toMatchObject({ code: 0, out: '', err: note })
+  expect(file().profiles).toMatchObject({ work, [name || 'tpyo']: { timeout: 3 } })
+  expect(await run(argv, variables)).toMatchObject({ code: 0, err: '' })
+})
 
 test('config uses the profile of --profile, then of PARLEY_PROFILE, then the current profile', async () => {
   const { env, file, also } = world()
@@ -190,41 +180,40 @@ test.each([
   ['other', { other: {}, work }, 'work', false],
   ['work', { work }, undefined, false],
 ])(
-  'config delete %s reports the new current profile if the deletion changes it: profiles %j, current %s',
-  async (name, profiles, current, isChanged) => {
+  'config delete %s with profiles %j, current %s: is a new current one reported? %s',
+  async (name, ...row) => {
+    const [profiles, current, isChanged] = row
     const { env } = world({ current, profiles })
     const { err } = await run(['config', 'delete', name, '--yes'], { env })
     const note = "parley: the current profile is now 'default': 'parley config use NAME' selects another\n"
     expect(err).toBe(isChanged ? note : '')
-    expect((await run(['config', 'list', '--effective'], { env })).out).toContain(
-      `profile\t${isChanged ? 'default' : (current ?? 'default')}\t`,
-    )
+    const listed = (await run(['config', 'list', '--effective'], { env })).out
+    expect(listed).toContain(`profile\t${isChanged ? 'default' : (current ?? 'default')}\t`)
   },
 )
 
 test('config delete without a terminal needs --yes', async () => {
   const { env, file } = world({ profiles: { work } })
   const refused = await run(['config', 'delete', 'work'], { env, stdin: 'y\n' })
-  expect(refused.code).toBe(2)
-  expect(refused.err).toBe(
-    "parley: config delete prompts on a terminal, but stdin is not a terminal: add --yes to delete 'work'\n",
-  )
+  const why = "prompts on a terminal, but stdin is not a terminal: add --yes to delete 'work'"
+  expect(refused).toMatchObject(rejected(2, `parley: config delete ${why}\n`))
   expect(file().profiles).toEqual({ work })
   expect((await run(['config', 'delete', 'work', '--yes'], { env, stdin: '' })).code).toBe(0)
   expect(file().profiles).toEqual({})
 })
 
-test.each(['config use wrok', 'config delete wrok', 'config list --profile wrok', 'chat x --profile wrok'])(
-  'parley exits with 3 and lists the profiles for an unknown name: %s',
-  async (line) => {
-    const { env } = world({ profiles: { work } })
-    const ended = await run(line.split(' '), { env })
-    expect(ended).toMatchObject({ code: 3, out: '', requests: [] })
-    expect(ended.err).toBe(
-      "parley: unknown profile 'wrok' (did you mean work?): the profiles are work, demo. 'parley config init --profile NAME' creates another\n",
-    )
-  },
-)
+const unknown = [
+  'config use wrok',
+  'config delete wrok',
+  'config list --profile wrok',
+  'chat x --profile wrok',
+]
+test.each(unknown)('parley exits with 3 and lists the profiles for an unknown name: %s', async (line) => {
+  const { env } = world({ profiles: { work } })
+  const problem =
+    "unknown profile 'wrok' (did you mean work?): the profiles are work, demo. 'parley config init"
+  expect(await run(line.split(' '), { env })).toMatchObject(rejected(3, problem))
+})
 
 test.each([
   ['use demo', 'the profile demo is built in and cannot be changed, deleted or made current;'],

@@ -13,11 +13,8 @@ const children = `${member('trap "" TERM HUP; sleep 300; sleep 300')} & ${member
 const family = `(${member('exec sleep 300')} &); ${children}`
 
 const world = (command: string) => {
-  const env = {
-    PARLEY_ACCESS_TOKEN: '',
-    PARLEY_ACCESS_TOKEN_COMMAND: command,
-    PARLEY_BASE_URL: 'http://127.0.0.1:8',
-  }
+  const address = { PARLEY_BASE_URL: 'http://127.0.0.1:8' }
+  const env = { ...address, PARLEY_ACCESS_TOKEN: '', PARLEY_ACCESS_TOKEN_COMMAND: command }
   return { cwd: temporaryFolder(), env }
 }
 const pidsIn = (cwd: string) =>
@@ -27,25 +24,22 @@ const isAlive = (pid: number) => {
   return /^[^Z\s]/.test(stdout.trim())
 }
 const until = (condition: () => boolean) => expect.poll(condition).toBe(true)
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  'K32: %s to parley ends all processes of accessTokenCommand (needs ps)',
-  async (signal) => {
-    const given = world(family)
-    const { child, ended } = start(['chat', 'x'], given)
-    await until(() => pidsIn(given.cwd).length === 3)
-    child.kill(signal)
-    expect(await ended).toMatchObject({ signal, out: '' })
-    await until(() => !pidsIn(given.cwd).some(isAlive))
-  },
-)
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+test.each(signals)('K32: %s ends all processes of accessTokenCommand (needs ps)', async (signal) => {
+  const given = world(family)
+  const { child, ended } = start(['chat', 'x'], given)
+  await until(() => pidsIn(given.cwd).length === 3)
+  child.kill(signal)
+  expect(await ended).toMatchObject({ signal, out: '' })
+  await until(() => !pidsIn(given.cwd).some(isAlive))
+})
 
 test.each([
   ['K36', '--deadline', 'did not end before the deadline', { deadline: true }],
   ['K38', '--timeout', 'did not end within 3 s', {}],
 ])(
-  '%s: parley ends all processes of accessTokenCommand after %s and exits with 3 (needs ps)',
-  async (...row) => {
-    const [, flag, problem, more] = row
+  '%s: parley ends all processes of accessTokenCommand after %s (needs ps)',
+  async (_, flag, problem, more) => {
     const given = world(family)
     const ended = await execute(['chat', 'x', '--errors', 'json', flag, '3'], given)
     expect(ended).toMatchObject({ code: 3, out: '', err: expect.stringContaining(problem) })
