@@ -5,25 +5,33 @@ import type { Spinner } from './spinner.ts'
 import { usesColour } from './style.ts'
 
 interface AnswerLayout {
-  host: { stdout: StdStream; env: Readonly<Record<string, string | undefined>> }
+  host: {
+    stdout: Pick<StdStream, 'columns'>
+    env: Readonly<Record<string, string | undefined>>
+  }
   flags: { color?: string }
   output: Output
 }
 
-export const loadMarkdownPrinter = () => import('./markdown/printer.ts')
+export const loadMarkdownLayout = () => import('./markdown/layout.ts')
 
 export async function createAnswerPrinter(
   { flags, host, output }: AnswerLayout,
-  options: { isMarkdown: boolean; waiting?: Spinner },
+  { isMarkdown, waiting }: { isMarkdown: boolean; waiting?: Pick<Spinner, 'show'> },
 ) {
-  const { isMarkdown, waiting } = options
   const escapeText = (text: string) => escapeControls(text.replaceAll('\r\n', '\n'))
   if (!isMarkdown) return createRawPrinter(output, { escapeText, endsLine: true })
-  const isColoured = usesColour(flags.color, host.env, output.isTerminal)
-  const columns = () => host.stdout.columns || Infinity
-  return new (await loadMarkdownPrinter()).MarkdownPrinter(output, {
-    columns,
-    isColoured,
-    waiting,
+  const { MarkdownLayout } = await loadMarkdownLayout()
+  const layout = new MarkdownLayout({
+    columns: () => host.stdout.columns || Infinity,
+    isColoured: usesColour(flags.color, host.env, output.isTerminal),
   })
+  const printer = createRawPrinter(output, { escapeText, layout })
+  return {
+    ...printer,
+    async write() {
+      await printer.write()
+      if (layout.isTableHeld) waiting?.show('waiting for the rest of the table')
+    },
+  }
 }

@@ -9,12 +9,14 @@ interface PrinterOptions {
   escapeText?(text: string): string
   /** If true, an unfinished last line gets a line end. Default: true on a terminal. */
   endsLine?: boolean
+  /** Lays out the escaped text, also in a pipe. `end` completes the last line. */
+  layout?: { add(text: string): void; end(): void; takeText(): string }
 }
 
 /** Prints chunks as they arrive. A text may end inside a line break or a surrogate pair. */
 export function createRawPrinter(
   output: Output,
-  { escapeText = escapeControlsInJson, endsLine = output.isTerminal }: PrinterOptions = {},
+  { escapeText = escapeControlsInJson, endsLine = output.isTerminal, layout }: PrinterOptions = {},
 ) {
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   let pending: (Uint8Array | string)[] = []
@@ -24,9 +26,19 @@ export function createRawPrinter(
     for (const chunk of chunks) {
       const isText = typeof chunk === 'string' || !output.isTerminal
       const text = isText ? chunk : decoder.decode(chunk, { stream: true })
-      if (typeof text === 'string' && text !== '') isInLine = endsLine && !text.endsWith('\n')
-      await output.write(output.isTerminal ? escapeText(text as string) : text)
+      layout?.add(escapeText(text as string))
+      const shown = layout?.takeText() ?? (output.isTerminal ? escapeText(text as string) : text)
+      if (shown.length === 0) continue
+      isInLine = endsLine && typeof shown === 'string' && !shown.endsWith('\n')
+      await output.write(shown)
     }
+  }
+
+  function takeEnd(): string {
+    layout?.end()
+    const end = layout?.takeText() ?? (isInLine ? '\n' : '')
+    isInLine = false
+    return end
   }
 
   return {
@@ -49,8 +61,8 @@ export function createRawPrinter(
     },
     async end(): Promise<void> {
       await print(pending.splice(0))
-      if (isInLine) await output.write('\n')
-      isInLine = false
+      const end = takeEnd()
+      if (end !== '') await output.write(end)
       await output.flush()
     },
     /**
@@ -58,10 +70,9 @@ export function createRawPrinter(
      * ended on a terminal. Synchronous, because signal handlers call it.
      */
     breakLine(): boolean {
-      const isBroken = isInLine
-      isInLine = false
-      if (isBroken) output.write('\n').catch(() => {})
-      return isBroken && output.isTerminal
+      const end = takeEnd()
+      if (end !== '') output.write(end).catch(() => {})
+      return end !== '' && output.isTerminal
     },
   }
 }

@@ -4,7 +4,7 @@ import { saveReceivedAnswer } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
 import { createServiceCaller } from '../../http/call.ts'
-import { loadMarkdownPrinter } from '../../io/answer-printer.ts'
+import { loadMarkdownLayout } from '../../io/answer-printer.ts'
 import { openFileOutput } from '../../io/file-output.ts'
 import { ignoreClosedReader } from '../../io/output.ts'
 import { addFileToReport } from '../../report-data.ts'
@@ -89,7 +89,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   // pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
-  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownPrinter()])
+  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownLayout()])
   const requireLock = conversation?.requireLock
   let answerOutput: AnswerOutput | undefined
   let mismatch: CliError | undefined

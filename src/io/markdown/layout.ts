@@ -20,7 +20,7 @@ import {
 } from './source.ts'
 import { isDelimiterRow, layOutTable, maxTableLength } from './table.ts'
 
-export interface MarkdownLayoutOptions {
+interface MarkdownLayoutOptions {
   columns(): number
   isColoured: boolean
 }

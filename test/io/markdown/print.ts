@@ -1,13 +1,15 @@
-import { type MarkdownOptions, MarkdownPrinter } from '../../../src/io/markdown/printer.ts'
+import { createAnswerPrinter } from '../../../src/io/answer-printer.ts'
 import type { Output } from '../../../src/io/output.ts'
 
-interface PrintOptions extends Partial<Omit<MarkdownOptions, 'columns'>> {
+interface PrintOptions {
   /** A function can change the terminal's width between writes. */
   columns?: number | (() => number) | undefined
+  isColoured?: boolean
+  waiting?: { show(what: string | (() => string)): void }
 }
 
 /** Opens a printer whose writes are collected. */
-export function openPrinter({ columns = Infinity, ...options }: PrintOptions = {}) {
+export async function openPrinter({ columns = Infinity, isColoured, waiting }: PrintOptions = {}) {
   const written: string[] = []
   const output: Output = {
     isTerminal: true,
@@ -16,11 +18,14 @@ export function openPrinter({ columns = Infinity, ...options }: PrintOptions = {
     },
     async flush() {},
   }
-  const printer = new MarkdownPrinter(output, {
-    isColoured: false,
-    columns: typeof columns === 'number' ? () => columns : columns,
-    ...options,
-  })
+  const stdout = {
+    get columns() {
+      return typeof columns === 'number' ? columns : columns()
+    },
+  }
+  const flags = { color: isColoured ? 'always' : 'never' }
+  const printing = { isMarkdown: true, ...(waiting ? { waiting } : {}) }
+  const printer = await createAnswerPrinter({ flags, host: { stdout, env: {} }, output }, printing)
   return { printer, written }
 }
 
@@ -30,7 +35,7 @@ export async function printPieces(
   options?: PrintOptions,
   afterPiece = () => {},
 ): Promise<string[]> {
-  const { printer, written } = openPrinter(options)
+  const { printer, written } = await openPrinter(options)
   for (const piece of pieces) {
     printer.add(piece)
     await printer.write()

@@ -2,15 +2,11 @@ import { expect, test } from 'vitest'
 import { openPrinter, print } from './print.ts'
 
 /** Opens a printer. `add` returns the text that the printer writes for each piece. */
-function open(columns?: number) {
+async function open(columns?: number) {
   const spinners: string[] = []
-  const { printer, written } = openPrinter({
+  const { printer, written } = await openPrinter({
     columns,
-    waiting: {
-      show: (text) => void spinners.push(String(text)),
-      stop: () => false,
-      wrapOutput: (each) => each,
-    },
+    waiting: { show: (text) => void spinners.push(String(text)) },
   })
   const take = () => written.splice(0).join('')
   async function add(pieces: readonly string[]): Promise<string[]> {
@@ -46,7 +42,7 @@ test.each([
 ])(
   'Markdown layout prints each word of the stream %j as soon as no later text can change it',
   async (pieces, shown) => {
-    expect(await open().add(pieces.split('¦'))).toEqual(shown.split('¦'))
+    expect(await (await open()).add(pieces.split('¦'))).toEqual(shown.split('¦'))
   },
 )
 
@@ -57,14 +53,14 @@ test.each([
   'a] b) and more ',
   'a < b & c and more ',
 ])('Markdown layout does not wait after a character that starts no Markdown: %j', async (text) => {
-  expect(await open().add([text])).toEqual([text.trimEnd()])
+  expect(await (await open()).add([text])).toEqual([text.trimEnd()])
 })
 
 test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
   'Markdown layout prints an unclosed %s of a stream as text after 200 characters',
   async (mark) => {
     const words = `${mark}x ${'word '.repeat(50)}`
-    const { add, printer, take } = open()
+    const { add, printer, take } = await open()
     const [before, after] = await add([words.slice(0, 190), words.slice(190)])
     expect(before).toBe('')
     expect(after).toMatch(/^\S+x word/)
@@ -75,7 +71,7 @@ test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
 
 test('Markdown layout wraps a streamed answer at the width of the terminal', async () => {
   const pieces = ['one two', ' three', ' four\n', '- five', ' six seven', '\n']
-  expect((await open(9).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
+  expect((await (await open(9)).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
 })
 
 test('Markdown layout prints the underline of a streamed heading as a rule', async () => {
@@ -83,7 +79,7 @@ test('Markdown layout prints the underline of a streamed heading as a rule', asy
 })
 
 test('Markdown layout shows the spinner during an incomplete table, but not during an unfinished row', async () => {
-  const { add, spinners } = open()
+  const { add, spinners } = await open()
   await add(['one two ', 'three **four ', 'five'])
   expect(spinners).toEqual([])
   await add(['**\n\n', '|a', '|b|\n', '|-|-|\n'])
@@ -98,7 +94,7 @@ test.each([
   ['a b ', 'a b', '\n'],
   ['a b\n', 'a b\n', ''],
 ])('Markdown layout prints the unfinished part of %j if the stream is cut', async (text, before, rest) => {
-  const { add, printer, take } = open()
+  const { add, printer, take } = await open()
   expect(await add([text])).toEqual([before])
   expect(printer.breakLine()).toBe(rest !== '')
   expect(take()).toBe(rest)
