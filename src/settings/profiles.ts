@@ -2,20 +2,13 @@ import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { ProcessInfo } from '../io/paths.ts'
-import { isUnencryptedRemote } from '../wire/address.ts'
 import {
   findExposedPath,
   type ProfileFile,
   readProfileFile,
   UnreadableProfileFileError,
 } from './profile-file.ts'
-import {
-  findSecretPair,
-  getSettingDefinition,
-  isSecretSetting,
-  type SettingName,
-  settingNames,
-} from './table.ts'
+import { findSecretPair, isSecretSetting, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
   name: string
@@ -133,41 +126,23 @@ export async function changeProfileFile(
   await rewriteProfileFile(context, change)
 }
 
-/**
- * Changes the profile `named`, or without a name the chosen profile. Creates a missing profile. Notes how to
- * allow requests to a new address with plain http.
- */
+/** Changes the profile `named`, or without a name the chosen profile. Creates a missing profile. */
 export async function changeProfile(
   context: Context,
   change: (values: ProfileValues) => ProfileValues | undefined,
   named = context.flags.profile,
 ): Promise<{ name: string; chosenBy: string; isNew: boolean }> {
-  const { host, flags, messages } = context
   let changed = { name: '', chosenBy: '', isNew: false }
-  let refused: SettingName[] = []
   await changeProfileFile(context, (file) => {
-    const { name, chosenBy } = chooseProfileName(file, { named, env: host.env })
+    const { name, chosenBy } = chooseProfileName(file, { named, env: context.host.env })
     requireChangeableProfile(name)
     const before = findProfileValues(file, name)
     changed = { name, chosenBy, isNew: before === undefined }
     const values = change(before ?? {})
-    if (values) refused = listRefusedAddresses(before, values)
     return values && { ...file, profiles: { ...file.profiles, [name]: values } }
   })
-  const flag = flags.profile ? ` --profile ${flags.profile}` : ''
-  for (const name of refused)
-    messages.note(
-      `requests to ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'`,
-    )
   return changed
 }
-
-const listRefusedAddresses = (before: ProfileValues = {}, values: ProfileValues): SettingName[] =>
-  settingNames.filter((name) => {
-    const { [name]: value, allowHttp } = values
-    if (getSettingDefinition(name).type !== 'address' || typeof value !== 'string') return false
-    return value !== before[name] && !allowHttp && isUnencryptedRemote(value)
-  })
 
 export function requireChangeableProfile(name: string): void {
   if (name === demoProfileName)

@@ -34,25 +34,6 @@ test.each([
   },
 )
 
-test('config set and init note that requests over plain http to another machine need allowHttp', async () => {
-  const { env, file } = world()
-  const set = async (line: string) => (await run(['config', 'set', ...line.split(' ')], { env })).err
-  const note = (name: string, flag = '') =>
-    `parley: requests to ${name} need allowHttp, because http is not encrypted: use https, or 'parley config set allowHttp true${flag}'\n`
-  expect(await set('baseUrl http://a.test')).toBe(note('baseUrl'))
-  expect(file().profiles.default.baseUrl).toBe('http://a.test')
-  expect(await set('agentsUrl http://b.test --profile work')).toContain(note('agentsUrl', ' --profile work'))
-  const init = await run(['config', 'init'], { env, typed: `http://c.test\nt-1${'\n'.repeat(9)}n\n` })
-  expect(init.err).toContain(note('baseUrl'))
-  const silent = [
-    'baseUrl http://[::1]:8',
-    'baseUrl https://a.test',
-    'allowHttp true',
-    'baseUrl http://a.test',
-  ]
-  for (const line of silent) expect(await set(line)).toBe('')
-})
-
 test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
   const { env, also } = world()
   const set = ['config', 'set', '--no-validate', 'betas', 'managed-agents-2026-04-01,new-1']
