@@ -113,13 +113,6 @@ export class Secrets {
   }
 }
 
-/**
- * Returns whether a header has `[redacted]` instead of its value. Users copy such headers from the commands
- * that parley prints. `text` is the header, or a line with the header in quotes.
- */
-export const hasRedactedHeader = (text: string): boolean =>
-  text.split("'").some((word) => /^[^\s:]+:.*\[redacted\]$/.test(word))
-
 const blockLength = 256 * 1024
 
 /** Maximum length of one escaped UTF-16 unit. JSON within JSON escapes a unit several times. */

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Deadline } from '../deadline.ts'
 import type { DeliveryState } from '../delivery-state.ts'
 import { type CliError, usageError } from '../errors.ts'
-import { hasRedactedHeader, isSecretHeader } from '../secrets.ts'
+import { isSecretHeader } from '../secrets.ts'
 import {
   addressSettings,
   describeRefusedSecret,
@@ -130,7 +130,8 @@ export function parseHeader(line: string): Header {
   }
   if (forbidden.test(name))
     throw usageError(`the header ${name} cannot be set: parley manages the connection itself`)
-  if (hasRedactedHeader(`${name}:${value}`))
+  // Users copy such a header from a command that parley printed.
+  if (value.endsWith('[redacted]'))
     throw usageError(
       `the header ${name} has the word [redacted] instead of its value: fill in the value, or use '${name}: @FILE'`,
     )

@@ -1,5 +1,4 @@
 import { type CliError, maxCountedProblems } from '../errors.ts'
-import { hasRedactedHeader } from '../secrets.ts'
 import { disableInlineCiCommands, escapeControls, escapeControlsInJson, toOneLine } from './escape.ts'
 import { quoteShellWords } from './shell-quote.ts'
 import { plainStyle, type Style } from './style.ts'
@@ -15,7 +14,6 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   const left = problems.length - maxShownProblems
   if (left > 0) lines.push(`  and ${problems.length > maxCountedProblems ? 'many' : left} more`)
   for (const line of consequence?.split('\n') ?? []) lines.push(wrap(`  ${line.trimStart()}`))
-  if ([...problems, consequence ?? ''].some(hasRedactedHeader)) lines.push(redactedHint)
   if (resumeArguments) lines.push(...formatResumeLines(resumeArguments).map((line) => `  ${line}`))
   const addRemote = (label: string, text: string | undefined) => {
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
@@ -30,15 +28,11 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
   return `${lines.join('\n')}\n`
 }
 
-export const redactedHint = '  fill in the [redacted] words first'
-
 /** Puts the command on its own line, so that a person can copy it. */
-export function formatResumeLines(resumeArguments: readonly string[]): string[] {
-  const about = resumeArguments.some(hasRedactedHeader)
-    ? 'to resume, fill in the [redacted] words:'
-    : 'to resume:'
-  return [about, quoteShellWords(['parley', ...resumeArguments])]
-}
+export const formatResumeLines = (resumeArguments: readonly string[]): string[] => [
+  'to resume:',
+  quoteShellWords(['parley', ...resumeArguments]),
+]
 
 /** `signalExit`: exit status of a run that a signal ended. */
 export function renderGithubAnnotation(failure: CliError, command: string, signalExit?: number): string {

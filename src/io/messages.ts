@@ -1,6 +1,5 @@
-import { hasRedactedHeader } from '../secrets.ts'
 import { escapeControlsInJson, toOneLine } from './escape.ts'
-import { formatGithubAnnotation, redactedHint } from './failure.ts'
+import { formatGithubAnnotation } from './failure.ts'
 import type { StdStream } from './output.ts'
 import { createStyle } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
@@ -33,10 +32,7 @@ export async function createMessagePrinter({ host, flags, redact }: MessageOptio
     else stderr.open().write(`${line}\n`)
   }
   const shorten = (message: string) => toOneLine(redact(message, maxMessageLength), 2000)
-  const printMessage = (line: string) => {
-    print(wrap(redact(`parley: ${shorten(line)}`)))
-    if (hasRedactedHeader(line)) print(redactedHint)
-  }
+  const printMessage = (line: string) => print(wrap(redact(`parley: ${shorten(line)}`)))
   /** Prints a line that is already escaped. No effect with `--quiet`. */
   const printLine = (line: string): void => {
     if (!flags.quiet) print(redact(line))

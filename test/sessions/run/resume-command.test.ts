@@ -65,14 +65,12 @@ test('Q41: the resume command names the session from the environment, and values
   expect(printed).toEqual(words)
 })
 
-test('Q42: the resume command redacts credentials in headers, and a message asks the user to fill them in', async () => {
+test('Q42: the resume command redacts credentials in headers, and parley refuses the redacted headers', async () => {
   const secrets = ['-H', 'X-Api-Key: canary-123456', '-H', 'X-Trace: Bearer canary-654321']
   const { printed, err } = await stop(['x', '-s', 's1', ...secrets])
   const headers = ['--header', 'X-Api-Key: [redacted]', '--header', 'X-Trace: [redacted]']
   expect(printed.slice(-4)).toEqual(headers)
-  expect(err).toContain('fill in the [redacted] words')
   expect(err).not.toContain('canary')
-  expect((await stop(['x', '-s', 's1'])).err).not.toContain('fill in')
   const pasted = await createSessionService({}).run(['events', 'run', 'x', ...headers])
   expect(pasted).toMatchObject(rejected(2, /X-Api-Key has the word \[redacted\] .* fill in the value/))
   expect(pasted.requests).toEqual([])
@@ -121,17 +119,14 @@ test('Q44: the confirm command that events follow prints has the flags with whic
   const irrelevant = ['--retries', '1', '--timeout', '9']
   const { code, err } = await service.run(['events', 'follow', '--history', ...irrelevant, ...flags])
   expect(code).toBe(12)
-  expect(err).not.toContain('fill in')
   const command = flags.join(' ').replace('X-Trace: a', "'X-Trace: a'")
   expect(err).toContain(`answer with: parley events confirm ${command} -s s1 t1 --allow`)
 })
 
-test('a message asks the user to fill in the redacted words of a printed command', async () => {
+test('a printed command has no credential of a header', async () => {
   const service = createSessionService({ history: [bash('t1'), waitsFor('t1')] })
   const { err } = await service.run(['events', 'follow', '-H', 'Cookie: sid=1'])
   expect(err).toContain("confirm --header 'Cookie: [redacted]' -s s1 t1 --allow\n")
-  const hint = '  fill in the [redacted] words first\n'
-  expect(err.split(hint)).toEqual([expect.stringContaining('s1 waits for an answer'), ''])
 })
 
 test('Q45: events send prints on a terminal the command that shows the answer', async () => {
