@@ -10,11 +10,9 @@ export const continued = (continuationToken?: string) => ({ finishReason: 'CONTI
 export const whole = { finishReason: 'STOP' }
 
 /** Creates the token counts of one response. */
-export const used = (
-  promptTokenCount: number,
-  candidatesTokenCount: number,
-  cachedContentTokenCount?: number,
-) => ({ usageMetadata: { promptTokenCount, candidatesTokenCount, cachedContentTokenCount } })
+export const used = (promptTokenCount: number, candidatesTokenCount: number, cached?: number) => ({
+  usageMetadata: { promptTokenCount, candidatesTokenCount, cachedContentTokenCount: cached },
+})
 
 /** Answers with these chunks as server-sent events. */
 export const events = (...chunks: string[]) =>

@@ -46,26 +46,27 @@ test.each([
   ['zst', 'its encoding, zst, is unknown', ['chat', 'x']],
   ['gzip', 'it cannot be decompressed', ['chat', 'x', '--stream']],
   ['gzip', 'it cannot be decompressed', ['image', 'x']],
-])(
-  'if an answer has a wrong Content-Encoding %s, parley saves the received bytes and prints "%s"',
-  async (coding, why, argv) => {
-    const ended = await runSaving(argv, labelledAs(coding))
-    expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
-    expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
-  },
-)
+])('with a wrong Content-Encoding %s, parley saves the received bytes and prints "%s"', async (...row) => {
+  const [coding, why, argv] = row
+  const ended = await runSaving(argv, labelledAs(coding))
+  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', [plainBody]])
+  expect(ended.err).toContain(`the answer cannot be read: ${why}; the received data is saved as`)
+})
 
-test.each(['chat', 'image'])(
-  '%s saves an answer that has both a text and an error, and prints the path of the file',
-  async (command) => {
-    const body = imageAnswer({ text: 'paid' }).replace(/\}$/, ',"error":{"type":"api_error","message":"no"}}')
-    const ended = await runSaving([command, 'x', '--retries', '0'], answering(body))
-    expect([ended.code, ended.saved]).toEqual([7, [body]])
-    expect(ended.err).toMatch(
-      /^parley: the service answered with an error in a successful response; the received data is saved as /,
-    )
-  },
-)
+const failed = { error: { type: 'api_error', message: 'half' } }
+const native = imageAnswer({ text: 'paid' }).replace(/\}$/, `,${JSON.stringify(failed).slice(1)}`)
+
+test.each([
+  ['chat', 'a native answer', native],
+  ['image', 'a native answer', native],
+  ['chat', 'a message', message('paid', failed)],
+])('%s saves %s that has both a text and an error', async (command, _, body) => {
+  const ended = await runSaving([command, 'x', '--retries', '0'], answering(body))
+  expect([ended.code, ended.out, ended.saved]).toEqual([7, '', [body]])
+  expect(ended.err).toMatch(
+    /^parley: the service answered with an error in a successful response; the received data is saved as .*half/s,
+  )
+})
 
 test('if an answer has a wrong Content-Encoding gzip, --raw prints the received bytes, and a batch result contains them', async () => {
   const raw = await runSaving(['chat', 'x', '--raw'], labelledAs('gzip'))
@@ -75,21 +76,12 @@ test('if an answer has a wrong Content-Encoding gzip, --raw prints the received 
 })
 
 describe('unexpected error after an answer arrived', () => {
-  test.each<[string, string[], Exchange, string]>([
-    [
-      'the received body of chat',
-      ['chat', 'x'],
-      breaking(['{"content":"paid'], () => bug),
-      '{"content":"paid',
-    ],
-    [
-      'the received body of image',
-      ['image', 'x'],
-      breaking(['{"output":"paid'], () => bug),
-      '{"output":"paid',
-    ],
-  ])('after an unexpected error, parley exits with 1 and saves %s', async (_, argv, exchange, text) => {
-    const ended = await runSaving(argv, exchange)
+  test.each([
+    ['chat', '{"content":"paid'],
+    ['image', '{"output":"paid'],
+  ])('after an unexpected error, %s exits with 1 and saves the received body', async (command, text) => {
+    const breakWithBug = breaking([text], () => bug)
+    const ended = await runSaving([command, 'x'], breakWithBug)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
     expect(ended.err).toMatch(
       /^parley: a bug in parley \S+: TypeError at .*; the received data is saved as .*\n {2}please report this line/,
@@ -97,10 +89,8 @@ describe('unexpected error after an answer arrived', () => {
   })
 
   test('after an unexpected error, chat prints the received text of a stream and saves no copy', async () => {
-    const ended = await runSaving(
-      ['chat', 'x', '--stream'],
-      breaking([event('paid')], () => bug, sse),
-    )
+    const exchange = breaking([event('paid')], () => bug, sse)
+    const ended = await runSaving(['chat', 'x', '--stream'], exchange)
     expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid\n', []])
   })
 
@@ -122,23 +112,14 @@ test('parley saves the received text and names its file after an uncaught error'
   const cwd = temporaryFolder()
   let crash = async (_: unknown) => 0
   const exchange = breaking(event('paid'), () => void crash(bug), sse)
-  const { code, err } = await run(['chat', 'x', '--stream', '-o', 'a', '--errors', 'json'], {
-    cwd,
-    exchange,
-    reportBugs(report) {
-      crash = report
-      return () => {}
-    },
-  })
+  const reportBugs = (report: typeof crash) => {
+    crash = report
+    return () => {}
+  }
+  const argv = ['chat', 'x', '--stream', '-o', 'a', '--errors', 'json']
+  const { code, err } = await run(argv, { cwd, exchange, reportBugs })
   expect(JSON.parse(err).error).toMatchObject({ kind: 'unexpected', exit: code, kept: 'a.part' })
   expect(readText(cwd, 'a.part')).toBe('paid')
-})
-
-test('chat exits with 7 and saves a message that also contains an error', async () => {
-  const body = message('paid', { error: { type: 'api_error', message: 'half' } })
-  const ended = await runSaving(['chat', 'x', '--retries', '0'], answering(body))
-  expect([ended.code, ended.out, ended.saved]).toEqual([7, '', [body]])
-  expect(ended.err).toContain('the service says: half')
 })
 
 describe('stdout that fails while an answer arrives', () => {
@@ -181,10 +162,8 @@ describe('stdout that fails while an answer arrives', () => {
 })
 
 test('chat saves the received part of a body that is cut before its text is complete', async () => {
-  const ended = await runSaving(
-    ['chat', 'x'],
-    breaking(['{"content":"paid'], () => cut),
-  )
+  const exchange = breaking(['{"content":"paid'], () => cut)
+  const ended = await runSaving(['chat', 'x'], exchange)
   expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
 })
 
@@ -200,25 +179,18 @@ test('chat -o saves a cut body as FILE.part, named in the report and the failure
 const start = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
 const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
 
-test.each(['chat', 'chat --stream'])(
-  '%s -o leaves no FILE.part of a cut stream without content',
-  async (command) => {
-    const { code, cwd } = await runSaving(
-      [...command.split(' '), 'x', '-o', 'a'],
-      breaking([start], () => cut, sse),
-    )
-    expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
-  },
-)
+test.each(['chat x', 'chat x --stream'])('%s -o leaves no FILE.part of an empty cut stream', async (line) => {
+  const exchange = breaking([start], () => cut, sse)
+  const { code, cwd } = await runSaving([...line.split(' '), '-o', 'a'], exchange)
+  expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
+})
 
 test.each([
   ['a function call', call],
   ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
 ])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
-  const { code, read } = await runSaving(
-    ['chat', 'x', '-o', 'a'],
-    breaking([start, events], () => cut, sse),
-  )
+  const exchange = breaking([start, events], () => cut, sse)
+  const { code, read } = await runSaving(['chat', 'x', '-o', 'a'], exchange)
   expect([code, read('a.part')]).toEqual([8, start + events])
 })
 
@@ -234,7 +206,6 @@ test.each<[string, Exchange, string]>([
 })
 
 describe('a signal while an answer arrives', () => {
-  const head = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
   const body = '{"content":"paid'
 
   /** Interrupts a command after it received this body. Returns the name and content of the saved file. */
@@ -269,11 +240,11 @@ describe('a signal while an answer arrives', () => {
     ['chat', []],
     ['chat --stream', ['--stream']],
   ])('after a signal, %s -o saves no file if the received events contain no text', async (_, flags) => {
-    expect(await runUntilSignal(['chat', ...flags], head, sse)).toEqual({})
+    expect(await runUntilSignal(['chat', ...flags], start, sse)).toEqual({})
   })
 
   test.each(['chat', 'image'])(
-    'after a signal, %s -o saves the received part of a body as FILE.part',
+    'after a signal, %s -o saves the received body in FILE.part',
     async (command) => {
       const { name, saved } = await runUntilSignal([command], body, 'application/json')
       expect([name, saved]).toEqual([join('sub', 'a.part'), body])

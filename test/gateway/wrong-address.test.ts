@@ -5,6 +5,7 @@ const page = answering('<!doctype html><title>Sign in</title>', { headers: { 'co
 const redirect = answering('', { status: 302, headers: { location: 'https://login.test/' } })
 
 const base = 'http://127.0.0.1:9'
+const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }
 const gateway = /the URL was \S+, from baseUrl \(PARLEY_BASE_URL\)/
 const agents = /the URL was \S+, from agentsUrl \(PARLEY_AGENTS_URL\)/
 const uncertain = /the event may have been accepted: check with .*\n.*the URL was \S+, from agentsUrl/
@@ -19,10 +20,9 @@ test.each([
   ['events follow -s s', agents, agents],
   ['events send hi -s s', uncertain, agents],
 ])(
-  'if the service answers "%s" with a web page or a redirect, the message names the setting of its address',
-  async (command, onPage, onRedirect) => {
-    const argv = [...command.split(' '), '--no-stdin']
-    const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }
+  'after a web page or a redirect, "%s" names the setting of the address',
+  async (line, onPage, onRedirect) => {
+    const argv = [...line.split(' '), '--no-stdin']
     const redirected = await run(argv, { exchange: redirect, env })
     expect(redirected).toMatchObject({ code: 4, err: expect.stringMatching(onRedirect) })
     if (!onPage) return
@@ -31,12 +31,8 @@ test.each([
   },
 )
 
-test.each(['chat hi', 'chat hi --stream', 'image fox', 'events send hi -s s'])(
-  'after a web page with status 200, `sent` of "%s" is "unknown"',
-  async (command) => {
-    const argv = [...command.split(' '), '--no-stdin', '--errors', 'json']
-    const env = { PARLEY_BASE_URL: base, PARLEY_AGENTS_URL: base, PARLEY_IMAGE_MODEL: 'm' }
-    const { err } = await run(argv, { exchange: page, env })
-    expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'unknown', safeToRetry: false })
-  },
-)
+const sending = ['chat hi', 'chat hi --stream', 'image fox', 'events send hi -s s']
+test.each(sending)('after a web page with status 200, `sent` of "%s" is "unknown"', async (line) => {
+  const { err } = await run([...line.split(' '), '--no-stdin', '--errors', 'json'], { exchange: page, env })
+  expect(JSON.parse(err).error).toMatchObject({ exit: 8, sent: 'unknown', safeToRetry: false })
+})

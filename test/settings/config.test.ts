@@ -161,7 +161,7 @@ test.each([
   ['other', { other: {}, work }, 'work', false],
   ['work', { work }, undefined, false],
 ])(
-  'config delete %s with profiles %j, current %s: is a new current one reported? %s',
+  'config delete %s with profiles %j, current %s reports a new current profile: %s',
   async (name, ...row) => {
     const [profiles, current, isChanged] = row
     const { env } = world({ current, profiles })

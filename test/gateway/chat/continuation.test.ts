@@ -7,8 +7,8 @@ import { answerInOrder, unanswered, unreachable } from '../../harness/responses.
 import { answering, message, readText, run, temporaryFolder } from '../../harness/run.ts'
 import { continued, events, piece, used, whole } from '../parts.ts'
 
-const bodiesOf = ({ requests }: { requests: { text: string }[] }) =>
-  requests.map(({ text }) => JSON.parse(text))
+const bodiesOf = (ended: { requests: { text: string }[] }) =>
+  ended.requests.map(({ text }) => JSON.parse(text))
 
 /** Runs parley in a new folder, which is also the temporary folder. */
 async function runIn(argv: string[], exchange: Exchange, files: Record<string, string> = {}) {
@@ -46,7 +46,7 @@ describe('answer with the finish reason CONTINUATION', () => {
     const ended = await runIn(['chat', 'x', '--usage', '--report', 'r'], exchange)
     expect(ended).toMatchObject({ code: 0, out: 'abc\n' })
     expect(ended.err).toMatch(
-      /cut at the output limit[\s\S]*m · MAX_TOKENS · 30 tokens in · 303 out · [\d.]+ s\n$/,
+      /cut at the output limit.*m · MAX_TOKENS · 30 tokens in · 303 out · [\d.]+ s\n$/s,
     )
     expect(JSON.parse(ended.read('r'))).toMatchObject({
       attempts: 4,
@@ -70,10 +70,8 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('the usage of a continued answer has the cached tokens of the part that reports them', async () => {
-    const exchange = answerInOrder(
-      piece('a', continued('t1'), used(10, 1)),
-      piece('b', whole, used(10, 1, 4)),
-    )
+    const last = piece('b', whole, used(10, 1, 4))
+    const exchange = answerInOrder(piece('a', continued('t1'), used(10, 1)), last)
     const ended = await runIn(['chat', 'x', '--report', 'r'], exchange)
     expect(JSON.parse(ended.read('r')).usage).toMatchObject({ inputTokens: 20, cacheReadInputTokens: 4 })
   })
@@ -88,17 +86,12 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 
   test('chat --raw prints the bytes of all parts of a continued answer in order', async () => {
-    const parts = [`${piece('a', continued('t1'))}\n`, piece('b', whole)]
-    expect(await run(['chat', 'x', '--raw'], { exchange: answerInOrder(...parts) })).toMatchObject({
-      code: 0,
-      out: parts.join(''),
-    })
-    const chunks = [piece('a', continued('t1')), piece('b', whole)] as const
-    const exchange = answerInOrder(events(chunks[0]), events(chunks[1]))
-    expect(await run(['chat', 'x', '--raw', '--stream'], { exchange })).toMatchObject({
-      code: 0,
-      out: `${chunks.join('\n')}\n`,
-    })
+    const [first, last] = [piece('a', continued('t1')), piece('b', whole)]
+    const plain = await run(['chat', 'x', '--raw'], { exchange: answerInOrder(`${first}\n`, last) })
+    expect(plain).toMatchObject({ code: 0, out: `${first}\n${last}` })
+    const exchange = answerInOrder(events(first), events(last))
+    const streamed = await run(['chat', 'x', '--raw', '--stream'], { exchange })
+    expect(streamed).toMatchObject({ code: 0, out: `${first}\n${last}\n` })
   })
 
   test('--thread stores a continued answer as one answer and omits the continuation token', async () => {
@@ -134,51 +127,41 @@ describe('answer with the finish reason CONTINUATION', () => {
   })
 })
 
+const free = used(0, 0)
+const noText = 'neither text nor a new token'
 const failures: [what: string, answer: string | Exchange, code: number, words: string][] = [
   ['gets no answer', unanswered, 10, 'could not be continued: the connection was closed before an answer'],
   ['cannot be sent', unreachable, 8, 'could not be continued: the connection was refused'],
   ['is cut off', answering('{"candidates":'), 8, 'could not be continued'],
   ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
-  [
-    'has the same token and no text',
-    piece('', continued('t1'), used(0, 0)),
-    8,
-    'neither text nor a new token',
-  ],
+  ['has the same token and no text', piece('', continued('t1'), free), 8, noText],
   [
     'has an earlier token and text',
-    piece('more', continued('t1'), used(0, 0)),
+    piece('more', continued('t1'), free),
     8,
     'CONTINUATION without a new token',
   ],
   [
     'is filtered',
-    piece('', { finishReason: 'SAFETY' }, used(0, 0)),
+    piece('', { finishReason: 'SAFETY' }, free),
     8,
-    'neither text nor a new token; the answer was stopped: SAFETY',
+    `${noText}; the answer was stopped: SAFETY`,
   ],
 ]
 
-test.each(failures)(
-  'chat saves the first part of an answer if its continuation %s',
-  async (what, answer, code, words) => {
-    const first = piece('Half', continued('t1'), { ...used(10, 20), modelVersion: 'm', responseId: 'r1' })
-    const exchange = () => answerInOrder(first, answer)
-    const flags = ['--retries', '0', '--report', 'r']
-    const printed = await runIn(['chat', 'x', ...flags], exchange())
-    expect([printed.code, printed.out]).toEqual([code, ''])
-    const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
-    expect(printed.saved).toContain(received)
-    expect(printed.err).toContain(words)
-    expect(printed.err).not.toContain('nothing was sent')
-    expect(JSON.parse(printed.read('r'))).toMatchObject({
-      attempts: 2,
-      sent: code === 10 ? 'unknown' : 'yes',
-      model: 'm',
-      usage: { inputTokens: 10, outputTokens: 20 },
-    })
-  },
-)
+test.each(failures)('chat saves an answer if its continuation %s', async (what, answer, code, words) => {
+  const first = piece('Half', continued('t1'), { ...used(10, 20), modelVersion: 'm', responseId: 'r1' })
+  const argv = ['chat', 'x', '--retries', '0', '--report', 'r']
+  const printed = await runIn(argv, answerInOrder(first, answer))
+  expect([printed.code, printed.out]).toEqual([code, ''])
+  const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
+  expect(printed.saved).toContain(received)
+  expect(printed.err).toContain(words)
+  expect(printed.err).not.toContain('nothing was sent')
+  const sent = code === 10 ? 'unknown' : 'yes'
+  const usage = { inputTokens: 10, outputTokens: 20 }
+  expect(JSON.parse(printed.read('r'))).toMatchObject({ attempts: 2, sent, model: 'm', usage })
+})
 
 test('chat keeps all text of a continued stream that is cut off, on stdout or in FILE.part', async () => {
   const exchange = () => answerInOrder(events(piece('One, ', continued('t1'))), events(piece('two')))
@@ -190,19 +173,16 @@ test('chat keeps all text of a continued stream that is cut off, on stdout or in
 test.each([
   ['a native answer', piece('Half', continued())],
   ['a message', message('Half', { stop_reason: 'CONTINUATION' })],
-])(
-  'chat exits with 8 and saves the text of %s with the finish reason CONTINUATION, but no continuation token',
-  async (_, body) => {
-    const ended = await runIn(['chat', 'x'], answerInOrder(body))
-    expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
-    expect(ended.err).toContain('the service sent CONTINUATION without a new token for the next part')
-  },
-)
+])('chat saves the text of %s with the finish reason CONTINUATION and no token', async (_, body) => {
+  const ended = await runIn(['chat', 'x'], answerInOrder(body))
+  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['Half']])
+  expect(ended.err).toContain('the service sent CONTINUATION without a new token for the next part')
+})
 
 test('chat repeats an unanswered request for the next part only with --retry-unknown', async () => {
   const exchange = () => answerInOrder(piece('One, ', continued('t1')), unanswered, piece('two.', whole))
-  const tokensOf = (ended: Parameters<typeof bodiesOf>[0]) =>
-    bodiesOf(ended).map((body) => body.continuationToken)
+  const tokensOf = (...of: Parameters<typeof bodiesOf>) =>
+    bodiesOf(...of).map((body) => body.continuationToken)
   const failed = await runIn(['chat', 'x'], exchange())
   expect([failed.code, tokensOf(failed)]).toEqual([10, [undefined, 't1']])
   const repeated = await runIn(['chat', 'x', '--retry-unknown'], exchange())

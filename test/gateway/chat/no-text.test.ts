@@ -68,11 +68,8 @@ test('--schema-retries does not repeat a request whose answer has no text', asyn
   expect(ended.requests).toHaveLength(1)
   expect(ended.saved).toHaveLength(1)
   expect(ended.err).toContain('no text, only a function call;')
-  const batch = await chat([...flags, '--batch', '-'], native(call), {
-    cwd,
-    stdin: '"x"\n',
-    timers: realTimers,
-  })
+  const world = { cwd, stdin: '"x"\n', timers: realTimers }
+  const batch = await chat([...flags, '--batch', '-'], native(call), world)
   expect(batch).toMatchObject({ code: 8, requests: [expect.anything()] })
   expect(batch.out).toContain('"message":"the answer has no text, only a function call"')
 })

@@ -18,12 +18,8 @@ async function stream(begin: string, steps: Step[], argv = '--stream') {
   })
   const env = { ...credentials, ...envFor(server), NO_COLOR: '1' }
   const command = `stty cols 60 rows 24; printf '{}' > schema.json; "$NODE" "$PARLEY" chat hi ${argv}`
-  return runAtTerminal(
-    command,
-    temporaryFolder(),
-    steps.map(([shown, events]) => [shown, () => send(events)]),
-    env,
-  )
+  const reactions = steps.map(([shown, events]): [string, () => void] => [shown, () => send(events)])
+  return runAtTerminal(command, temporaryFolder(), reactions, env)
 }
 
 const ended = `${sseEvent({ type: 'message_delta', delta: { stop_reason: 'end_turn' } })}${messageStop}`
@@ -55,13 +51,11 @@ describe('spinner (needs script)', () => {
     expect(lines).toContain('That is all.')
   })
 
-  test.each([['-o answer.txt'], ['--schema schema.json']])(
-    'chat --stream %s shows a spinner until the answer is complete',
-    async (flags) => {
-      const steps: Step[] = [['waiting for the answer ·', textDelta('1}') + ended]]
-      const { screen, code } = await stream(sseHead + textDelta('{"a":'), steps, `--stream ${flags}`)
-      expect(code).toBe(0)
-      expect(linesOf(screen).join('\n')).not.toContain('waiting')
-    },
-  )
+  const toFile = ['-o answer.txt', '--schema schema.json']
+  test.each(toFile)('chat --stream %s shows a spinner until the answer is complete', async (flags) => {
+    const steps: Step[] = [['waiting for the answer ·', textDelta('1}') + ended]]
+    const { screen, code } = await stream(sseHead + textDelta('{"a":'), steps, `--stream ${flags}`)
+    expect(code).toBe(0)
+    expect(linesOf(screen).join('\n')).not.toContain('waiting')
+  })
 })

@@ -29,11 +29,8 @@ test('image requests the rest of a continued answer and saves the images of all 
   const ended = await runIn(['fox', '--usage', '--report', 'r'], exchange)
   expect(ended).toMatchObject({ code: 0, out: 'fox.png\nfox-2.png\n', tokens: [undefined, 't1', 't2'] })
   expect(ended.err).toMatch(/\| First, Here\.\n[\s\S]*30 tokens in · 303 out/)
-  expect(JSON.parse(ended.read('r'))).toMatchObject({
-    attempts: 3,
-    files: ['fox.png', 'fox-2.png'],
-    usage: { totalTokens: 333 },
-  })
+  const report = { attempts: 3, files: ['fox.png', 'fox-2.png'], usage: { totalTokens: 333 } }
+  expect(JSON.parse(ended.read('r'))).toMatchObject(report)
 })
 
 test.each<[what: string, answer: string | Exchange, code: number]>([

@@ -1,12 +1,4 @@
-import {
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
@@ -90,23 +82,15 @@ describe('checks of a target before a request', () => {
   test.each([
     ['image', []],
     ['image --force', ['--force']],
-  ])(
-    'I04: %s exits with 11 if -o names a device, or a folder without a slash at its end',
-    async (_, flags) => {
-      const cwd = temporaryFolder()
-      mkdirSync(join(cwd, 'pics'))
-      for (const name of ['/dev/null', 'pics', '.']) {
-        expect(await image(['x', '-o', name, ...flags], { cwd })).toMatchObject({
-          code: 11,
-          requests: [],
-          files: ['pics'],
-        })
-      }
-      expect((await image(['x', '-o', 'pics'], { cwd })).err).toBe(
-        'parley: pics: it is a folder: -o pics/ saves images in it\n  nothing was sent\n',
-      )
-    },
-  )
+  ])('I04: %s exits with 11 if -o names a device, or a folder without a slash', async (_, flags) => {
+    const cwd = temporaryFolder()
+    mkdirSync(join(cwd, 'pics'))
+    const refused = { code: 11, requests: [], files: ['pics'] }
+    for (const name of ['/dev/null', 'pics', '.'])
+      expect(await image(['x', '-o', name, ...flags], { cwd })).toMatchObject(refused)
+    const { err } = await image(['x', '-o', 'pics'], { cwd })
+    expect(err).toBe('parley: pics: it is a folder: -o pics/ saves images in it\n  nothing was sent\n')
+  })
 
   test('image prints that nothing was sent if the folder of -o has the name of a file', async () => {
     const cwd = temporaryFolder({ file: 'mine' })
@@ -130,5 +114,5 @@ test('I07: if another process creates the file of -o during the request, image e
   expect(ended.read('a.png').toString()).toBe('theirs')
   const [path = ''] = /\S+\.png$/m.exec(ended.err) ?? []
   expect(readFileSync(path)).toEqual(png(1))
-  expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
+  expect(lstatSync(path).mode & 0o777).toBe(ownerOnlyMode)
 })

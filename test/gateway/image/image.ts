@@ -28,10 +28,7 @@ export const png = (shade = 0): Buffer =>
 /** First bytes of other image formats, enough for their detection, and the end marker of a JPEG. */
 export const jpeg = Buffer.from('ffd8ffe000104a46494600010100000100010000ffd9', 'hex')
 export const gif = Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1')
-export const webp = Buffer.from(
-  'RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0/\0\0\0\x10\x07\x10\x11\x11\x88\x88\xfe\x07\0',
-  'latin1',
-)
+export const webp = Buffer.from('524946461a000000574542505650384c0d0000002f00000010071011118888fe0700', 'hex')
 export const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')
 export const zip = Buffer.from('PK\x05\x06'.padEnd(22, '\0'), 'latin1')
 

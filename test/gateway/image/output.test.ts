@@ -67,10 +67,8 @@ const iterm = { env: { TERM_PROGRAM: 'iTerm.app' }, tty: ['stdout' as const] }
 
 test('image shows a preview of each image on terminals that support images', async () => {
   expect((await image(['x'], kitty)).out).toMatch(/^x\.png\n\x1b_Ga=T,f=100,q=2,m=0;[\w+/=]+\x1b\\\n$/)
-  const shown = await image(['x'], iterm)
-  expect(shown.out).toBe(
-    `x.png\n\x1b]1337;File=inline=1;size=${png().length}:${png().toString('base64')}\x07\n`,
-  )
+  const preview = `\x1b]1337;File=inline=1;size=${png().length}:${png().toString('base64')}\x07\n`
+  expect((await image(['x'], iterm)).out).toBe(`x.png\n${preview}`)
   expect((await image(['x', '--preview'], { tty: ['stdout'] })).out).toContain('\x1b]1337;')
 })
 
@@ -101,19 +99,14 @@ describe('image that may be cut', () => {
     expect(plain).toMatchObject({ code: 0, out: `${out}\n`, err: `parley: ${why}\n`, files })
     const strict = await image(['fox', '--fail-on-cut', '--report', 'r.json'], { exchange })
     expect(strict).toMatchObject({ code: 8, out: `${out}\n`, err: `parley: ${why}\n` })
-    expect(JSON.parse(strict.read('r.json').toString())).toMatchObject({
-      exit: 8,
-      usage: { totalTokens: 1294 },
-    })
+    const report = JSON.parse(strict.read('r.json').toString())
+    expect(report).toMatchObject({ exit: 8, usage: { totalTokens: 1294 } })
     const set = await image(['fox', '-q'], { exchange, env: { PARLEY_FAIL_ON_CUT: '1' } })
     expect(set).toMatchObject({ code: 8, out: `${out}\n`, files })
   })
 
   test.each([
-    [
-      'a whole image without a stop reason',
-      JSON.stringify({ predictions: [{ bytesBase64Encoded: png().toString('base64') }] }),
-    ],
+    ['a whole image without a stop reason', whole.replace('"finishReason":"STOP"', '"index":0')],
     ['a whole image', whole],
   ])('image --fail-on-cut accepts %s', async (_, body) => {
     const ended = await image(['fox', '--fail-on-cut'], { exchange: answering(body) })

@@ -43,8 +43,9 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
   return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
 }
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-  'G02: after %s during the write of an image, image completes the file, prints its path and ends (needs signals)',
+const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
+test.each(signals)(
+  'G02: after %s, image completes a file, prints its path and ends (needs signals)',
   async (signal) => {
     const ended = await image(['x'], { env: signalAtWrite(1, signal) })
     expect(ended).toMatchObject({ code: null, signal, files: ['x.png'], saved: [], out: 'x.png\n' })
@@ -68,12 +69,8 @@ test('I04: image -o FIFO exits with 11 before sending, and does not wait for a r
 test('I05: image into an unwritable folder exits with 11 before sending (needs another user)', async () => {
   mkdirSync(join(cwd, 'locked'), { mode: 0o555 })
   chmodSync(cwd, 0o755)
-  for (const argv of [
-    ['-o', 'locked/a.png'],
-    ['-o', 'locked/'],
-    ['-o', 'locked/deeper/'],
-  ]) {
-    const ended = await image(['x', ...argv], { isNobody: true })
+  for (const path of ['locked/a.png', 'locked/', 'locked/deeper/']) {
+    const ended = await image(['x', '-o', path], { isNobody: true })
     expect(ended).toMatchObject({ code: 11, out: '', files: ['locked'] })
     expect(ended.err).toContain('permission denied')
   }

@@ -6,8 +6,8 @@ import { image, imageAnswer, inline, jpeg, parts, png, webp } from './image.ts'
 const data = png().toString('base64')
 const uri = `data:image/png;base64,${data}`
 const json = JSON.stringify
-const chunk = (parts: object[], finishReason?: string) => ({
-  candidates: [{ content: { parts }, finishReason }],
+const chunk = (parts: object[], reason?: string) => ({
+  candidates: [{ content: { parts }, finishReason: reason }],
 })
 const event = (value: object, name = '') => `${name && `event: ${name}\n`}data: ${json(value)}\n\n`
 const events = { headers: { 'content-type': 'text/event-stream' } }
@@ -17,19 +17,10 @@ describe('forms of an answer with one image', () => {
   const start = { type: 'content_block_start', index: 0, content_block: block }
 
   test.each([
-    [
-      'I20: image finds an image if inline data is a data URI',
-      imageAnswer({ inlineData: { mimeType: 'x', data: uri } }),
-    ],
-    [
-      'I22: image finds an image in the field b64_json of a list',
-      json({ created: 1, data: [{ b64_json: data, url: null }] }),
-    ],
-    [
-      'I26: image finds an image in an array of chunks',
-      json([chunk([{ text: 'Here' }]), chunk([inline(png())], 'STOP')]),
-    ],
-  ])('%s', async (_, body) => {
+    ['I20', 'inline data that is a data URI', imageAnswer({ inlineData: { mimeType: 'x', data: uri } })],
+    ['I22', 'the field b64_json of a list', json({ created: 1, data: [{ b64_json: data, url: null }] })],
+    ['I26', 'an array of chunks', json([chunk([{ text: 'Here' }]), chunk([inline(png())], 'STOP')])],
+  ])('%s: image finds an image in %s', async (_, __, body) => {
     const ended = await image(['fox', '-q'], { exchange: answering(body) })
     expect(ended).toMatchObject({ code: 0, out: 'fox.png\n', err: '', files: ['fox.png'], saved: [] })
     expect(ended.read('fox.png')).toEqual(png())
@@ -63,7 +54,7 @@ describe('forms of an answer with one image', () => {
   })
 
   test.each(['iVBORw0KGgo*', ''])(
-    'image exits with 8 for the data "%s", which is not an image in base64',
+    'image exits with 8 for the data "%s", which is not base64',
     async (wrong) => {
       const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
       expect(ended).toMatchObject({ code: 8, out: '', files: [] })
@@ -99,15 +90,11 @@ describe('image answers that were billed but cannot be read', () => {
     ['image/jpeg', jpeg, 'jpg'],
     ['', webp, 'webp'],
   ])(
-    'image saves a body of type "%s" that is an image, with the extension of its format',
-    async (type, body, ext) => {
+    'image saves a body of type "%s" that is an image, with its extension',
+    async (type, body, extension) => {
       const ended = await image(['x'], { exchange: answering(body, { headers: { 'content-type': type } }) })
-      expect(ended).toMatchObject({
-        code: 8,
-        out: '',
-        files: [],
-        saved: [expect.stringMatching(`\\.${ext}$`)],
-      })
+      const saved = [expect.stringMatching(`\\.${extension}$`)]
+      expect(ended).toMatchObject({ code: 8, out: '', files: [], saved })
       expect(ended.err).toMatch(/^parley: the answer.* is not JSON; the received data is saved as \S+\n$/)
     },
   )
@@ -125,11 +112,8 @@ describe('image answers that were billed but cannot be read', () => {
     expect(JSON.parse(asJson.err).error).toMatchObject({ kind: 'response', exit: 8, sent: 'yes' })
     expect(JSON.parse(asJson.err).error.message).toContain(asJson.saved[0])
     expect(JSON.parse(asJson.err).error.kept).toContain(asJson.saved[0])
-    expect(await image(['x', '--raw'], { exchange })).toMatchObject({
-      code: 0,
-      out: '{"picture":1}',
-      saved: [],
-    })
+    const raw = await image(['x', '--raw'], { exchange })
+    expect(raw).toMatchObject({ code: 0, out: '{"picture":1}', saved: [] })
   })
 
   test('I33: image prints the stop reason of an answer without an image, with its explanation', async () => {
@@ -143,10 +127,8 @@ describe('image answers that were billed but cannot be read', () => {
   test('I34: if base64 data has an invalid character, image saves the base64 text without decoding it', async () => {
     const long = Buffer.alloc(150_000, 1).toString('base64')
     const wrong = `${long.slice(0, 4)}*${long.slice(4)}`
-    const ended = await image(
-      ['x'],
-      parts({ inlineData: { mimeType: 'image/png', data: wrong } }, inline(png())),
-    )
+    const damaged = { inlineData: { mimeType: 'image/png', data: wrong } }
+    const ended = await image(['x'], parts(damaged, inline(png())))
     expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
     expect(bodyOf(ended)).toBe(wrong)
   })
@@ -155,12 +137,7 @@ describe('image answers that were billed but cannot be read', () => {
   test.each([
     ['is followed by an error event', whole + event({ error: { code: 499, message: 'gone' } }), 'gone', 0],
     ['is in a stream without an end', whole, 'ended early', 1],
-    [
-      'is in chunks on lines without an end',
-      `${json(chunk([inline(png())]))}\n${json(chunk([]))}`,
-      'ended early',
-      1,
-    ],
+    ['is in lines without an end', `${json(chunk([inline(png())]))}\n${json(chunk([]))}`, 'ended early', 1],
   ])('I35: image exits with 8 and saves an image that %s', async (_, body, expectedText, savedBodies) => {
     const ended = await image(['x'], { exchange: answering(body, events) })
     expect(ended).toMatchObject({ code: 8, out: 'x.png\n', files: ['x.png'] })
