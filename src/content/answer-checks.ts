@@ -18,8 +18,10 @@ const unprintedContent = ['a function call', ...savedContent, 'code']
  * `isTextOnly` means that the output has only the text of the first candidate. `saved`: where the images
  * and files of the answer are.
  */
-export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false, saved?: SavedData): string[] =>
-  [
+export function listAnswerWarnings(outcome: AnswerOutcome, isTextOnly = false, saved?: SavedData): string[] {
+  const howToGet = (what: string) =>
+    saved && savedContent.includes(what) ? `it ${saved.outcome}` : '--raw prints it'
+  return [
     isTextOnly && outcome.otherContent.has('replaced bytes')
       ? 'the answer has \ufffd, which usually replaces bytes that are not UTF-8'
       : undefined,
@@ -31,11 +33,12 @@ export const listAnswerWarnings = (outcome: AnswerOutcome, isTextOnly = false, s
       : undefined,
     ...unprintedContent.map((what) =>
       isTextOnly && outcome.otherContent.has(what)
-        ? `the answer also has ${what}, which parley does not print; ${saved && savedContent.includes(what) ? `it ${saved.outcome}` : '--raw prints it'}`
+        ? `the answer also has ${what}, which parley does not print; ${howToGet(what)}`
         : undefined,
     ),
     describeCutAnswer(outcome),
   ].filter((warning) => typeof warning === 'string')
+}
 
 /**
  * Returns why an answer is a failure: it has no text or an unreadable part, or with `--fail-on-cut` it was cut or

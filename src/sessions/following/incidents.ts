@@ -2,13 +2,13 @@ import type { Context } from '../../context.ts'
 import { toOneLine } from '../../io/escape.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
-  isTaskEvent,
   readEventError,
   readServiceRefusal,
   readWorkflowRunResult,
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
+import { isFollowedTask } from './session-log.ts'
 
 const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
 type Kind = (typeof kinds)[number]
@@ -88,13 +88,6 @@ export class SessionIncidents {
     if (!this.#found.has(id)) this.#found.set(id, { kind, warning, isReported: false })
   }
 }
-
-/**
- * Returns whether a run follows this task and not an earlier one. If an earlier run sent the task, `ownIds` has
- * the task's event ids, and tasks of other clients are ignored.
- */
-export const isFollowedTask = (event: SessionEvent, ownIds: ReadonlySet<string> = new Set()): boolean =>
-  isTaskEvent(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))
 
 const toSuffix = (message: string | undefined) =>
   message === undefined ? '' : `: ${toOneLine(message, maxReasonLength)}`

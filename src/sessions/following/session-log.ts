@@ -454,3 +454,10 @@ const isRunningEvent = ({ type }: SessionEvent): boolean => type === 'session.st
 function endsWork(event: SessionEvent): boolean {
   return stopsSession(event) && readStopReason(event).type !== 'requires_action'
 }
+
+/**
+ * Returns whether a run follows this task and not an earlier one. If an earlier run sent the task, `ownIds` has
+ * the task's event ids, and tasks of other clients are ignored.
+ */
+export const isFollowedTask = (event: SessionEvent, ownIds: ReadonlySet<string> = new Set()): boolean =>
+  isTaskEvent(event) && (ownIds.size === 0 || ownIds.has(event.id ?? ''))

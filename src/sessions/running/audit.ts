@@ -25,7 +25,7 @@ import {
 import { type AuditedTask, applyTaskAuditLine, computeShortSha256 } from './task.ts'
 
 /** A line of the audit file, before `Audit.add` adds `session` and `time`. */
-interface AuditEntry extends Partial<Omit<ReturnType<typeof createDecisionFields>, 'toolUse'>> {
+type AuditEntry = Partial<Omit<ReturnType<typeof createDecisionFields>, 'toolUse'>> & {
   /** Null in a line about the task or an interrupt. */
   toolUse: string | null
   event: (typeof events)[number]
@@ -154,8 +154,8 @@ export class Audit {
    */
   add(entry: AuditEntry): void {
     this.requireLocks()
-    this.#updateFailedCommands({ ...entry })
-    if (entry.toolUse !== null) this.#updateDenied(entry.toolUse, { ...entry }, entry.input)
+    this.#updateFailedCommands(entry)
+    if (entry.toolUse !== null) this.#updateDenied(entry.toolUse, entry, entry.input)
     if (!this.#file) return
     const time = new Date(this.#context.host.timers.wallTime()).toISOString()
     try {

@@ -10,7 +10,7 @@ import { createEventRowPrinter, printIds } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import type { SessionClient } from '../session.ts'
 import { describeFollowCommand, formatSessionCommand } from '../session-command.ts'
-import { addIdsFromReceipt, listSentTypes, parseSentEvents, readReceipt } from './receipt.ts'
+import { addIdsFromReceipt, parseSentEvents, readReceipt } from './receipt.ts'
 
 const acceptedText = 'the event was accepted'
 
@@ -46,11 +46,12 @@ export async function deliverEvents(
         },
       }),
     )
+    const sent = parseSentEvents(body)
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
-    else warnOfUnlistedEvents(access, listSentTypes(body), listed)
+    else warnOfUnlistedEvents(access, sent, listed)
     if (follower) {
-      follower.seen.addSent(addIdsFromReceipt(parseSentEvents(body), listed))
+      follower.seen.addSent(addIdsFromReceipt(sent, listed))
       const printer = createEventPrinter(context, { markdown })
       await followAndPrint(context, follower, { session, printer })
     } else {
@@ -60,7 +61,7 @@ export async function deliverEvents(
       await context.output.flush()
       // A reply to a tool use may not lead to an answer yet, because other tool uses may still wait. So this
       // note is printed only if a task was sent.
-      if (context.output.isTerminal && !ids && !context.flags.raw && parseSentEvents(body).some(isTaskEvent))
+      if (context.output.isTerminal && !ids && !context.flags.raw && sent.some(isTaskEvent))
         context.messages.note(`to see the answer: ${command}`)
     }
   }
@@ -69,11 +70,11 @@ export async function deliverEvents(
 /** A service that lists only some of the sent events may have refused the others. */
 function warnOfUnlistedEvents(
   { context, parts }: SessionClient,
-  sentTypes: readonly string[],
+  sent: readonly SessionEvent[],
   listed: readonly SessionEvent[],
 ): void {
   const counts = new Map<string, number>()
-  for (const type of sentTypes) counts.set(type, (counts.get(type) ?? 0) + 1)
+  for (const { type } of sent) counts.set(type, (counts.get(type) ?? 0) + 1)
   for (const { type } of listed) counts.set(type, (counts.get(type) ?? 0) - 1)
   const unlisted = [...counts].filter(([, count]) => count > 0)
   const [[type] = []] = unlisted

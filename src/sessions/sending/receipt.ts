@@ -3,7 +3,7 @@ import { CliError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { printRawBytes } from '../../io/raw-printer.ts'
 import { createBodyCollector } from '../../wire/exchange.ts'
-import { describeSchemaIssues, isObject, tryParseJson } from '../../wire/json/parse.ts'
+import { describeSchemaIssues, tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { EventsReceipt, SessionEvent } from '../../wire/sessions/session-event.ts'
 
@@ -66,18 +66,9 @@ export async function readReceipt(
   return parsed.data?.data ?? []
 }
 
-export const parseSentEvents = (body: Uint8Array): SessionEvent[] =>
-  readSentValues(body).flatMap((event) => SessionEvent.safeParse(event).data ?? [])
-
-/** Creates no checked copy of each event, because a body may have 200,000 events. */
-export const listSentTypes = (body: Uint8Array): string[] =>
-  readSentValues(body).flatMap((event) =>
-    isObject(event) && typeof event.type === 'string' ? event.type : [],
-  )
-
-function readSentValues(body: Uint8Array): unknown[] {
+export function parseSentEvents(body: Uint8Array): SessionEvent[] {
   const { events } = JSON.parse(new TextDecoder().decode(body)) as { events?: unknown }
-  return Array.isArray(events) ? events : []
+  return Array.isArray(events) ? events.flatMap((event) => SessionEvent.safeParse(event).data ?? []) : []
 }
 
 /**
