@@ -2,7 +2,7 @@ import type { Money } from './wire/sessions/usage.ts'
 import { addTokenCounts, type TokenCount, type TokenCounts } from './wire/token-count.ts'
 
 export interface UsageAndCost {
-  tokens?: (TokenCounts & { totalTokens: TokenCount }) | undefined
+  tokens?: (TokenCounts & { totalTokens?: TokenCount }) | undefined
   cost?: Money | undefined
 }
 

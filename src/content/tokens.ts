@@ -1,6 +1,6 @@
 import { addAnswerToReport, type ReportData } from '../report-data.ts'
 import type { AnswerSummary, AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
-import { sumTokenCounts } from '../wire/token-count.ts'
+import { computeTotalTokens, sumTokenCounts } from '../wire/token-count.ts'
 
 export const formatTokenCount = (count: number): string =>
   `${formatNumber(count)} ${count === 1 ? 'token' : 'tokens'}`
@@ -26,8 +26,9 @@ export const formatNumber = (number: number): string =>
 export function readTokenUsage(summary: AnswerSummary): AnswerTokenCounts | undefined {
   const { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens } = summary
   const counts = { inputTokens, outputTokens, cacheReadInputTokens, cacheCreationInputTokens }
-  const totalTokens = summary.totalTokens ?? sumTokenCounts(...Object.values(counts))
-  if (totalTokens === undefined) return undefined
+  const totalTokens = summary.totalTokens ?? computeTotalTokens(counts)
+  if (totalTokens === undefined && Object.values(counts).every((count) => count === undefined))
+    return undefined
   return Object.assign(counts, { reasoningTokens: summary.reasoningTokens, totalTokens })
 }
 

@@ -23,6 +23,12 @@ export function sumTokenCounts(...counts: (TokenCount | undefined)[]): TokenCoun
   return present.length > 0 ? present.reduce(addTokenCounts) : undefined
 }
 
+/** Returns `undefined` if the input or the output is missing, because a partial sum would look complete. */
+export const computeTotalTokens = (counts: TokenCounts): TokenCount | undefined =>
+  counts.inputTokens === undefined || counts.outputTokens === undefined
+    ? undefined
+    : sumTokenCounts(...Object.values(counts))
+
 /**
  * Reads the `usage` of an answer or a session. Services report the tokens written to a cache as one number,
  * or as one number for each cache lifetime.

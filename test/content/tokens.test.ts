@@ -15,6 +15,8 @@ const cached = {
 }
 
 test.each<[what: string, body: string, total: number | null, footer: string]>([
+  ['only input tokens', message('Hi', { usage: { input_tokens: 10 } }), null, '· 10 tokens in ·'],
+  ['only input tokens in usageMetadata', native({ promptTokenCount: 4 }), null, '· 4 tokens in ·'],
   ['only a total', native({ totalTokenCount: 1000 }), 1000, '· 1,000 tokens in all ·'],
   [
     'a total that exceeds the sum of its parts',

@@ -3,7 +3,7 @@ import { formatMoney, toMinorUnits } from '../../io/money.ts'
 import type { UsageAndCost } from '../../report-data.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
 import { readSessionUsage, type SessionUsage } from '../../wire/sessions/usage.ts'
-import { addTokenCounts, type TokenCount, type TokenCounts } from '../../wire/token-count.ts'
+import { computeTotalTokens, type TokenCounts } from '../../wire/token-count.ts'
 import type { RunPlan } from './plan.ts'
 
 /** Start total of a session that used nothing before the run. */
@@ -85,11 +85,12 @@ export class UsageMeter {
     const { tokens: reported, cost } = this.#reported
     const readable = this.hasTotal ? reported && sumReadable(reported) : this.#requests.readableTokens
     const tokens = readable ?? -1
-    const atLeast = this.#lacksUsage || reported?.totalTokens === null ? 'at least ' : ''
+    const isPartial = this.#lacksUsage || typeof reported?.totalTokens !== 'number'
+    const atLeast = isPartial ? 'at least ' : ''
     if (tokens >= maxTotalTokens)
       return `the run used ${atLeast}${formatTokenCount(tokens)}, and --max-total-tokens is ${maxTotalTokens}`
     if (maxCost === undefined || !cost || cost.amount < toMinorUnits(maxCost, cost.currency)) return undefined
-    return `the run cost ${atLeast}${formatMoney(cost)}, and --max-cost is ${maxCost}`
+    return `the run cost ${this.#lacksUsage ? 'at least ' : ''}${formatMoney(cost)}, and --max-cost is ${maxCost}`
   }
 
   get limitWarning(): string | undefined {
@@ -125,9 +126,8 @@ export class UsageMeter {
 }
 
 function toFigures({ tokens, cost }: Partial<SessionUsage> = {}): UsageAndCost {
-  const counts = Object.values(tokens ?? {}) as TokenCount[]
-  const totalTokens = counts.reduce(addTokenCounts, 0)
-  return { tokens: counts.length > 0 ? { ...tokens, totalTokens } : undefined, cost }
+  const hasCounts = tokens && Object.keys(tokens).length > 0
+  return { tokens: hasCounts ? { ...tokens, totalTokens: computeTotalTokens(tokens) } : undefined, cost }
 }
 
 const tokenNames = [

@@ -1,5 +1,6 @@
 import { isObject } from '../json/parse.ts'
 import {
+  computeTotalTokens,
   readTokenCount,
   readTokenCounts,
   sumTokenCounts,
@@ -227,7 +228,7 @@ function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
   const generatedTokens = sumTokenCounts(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
   const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
   // `promptTokenCount` includes the cached tokens, so they are not added again.
-  const sum = sumTokenCounts(inputTokens, outputTokens)
+  const sum = computeTotalTokens({ inputTokens, outputTokens })
   return {
     inputTokens,
     outputTokens,

@@ -22,6 +22,7 @@ import {
 
 const usage = (tokens: number, cents?: number, currency = 'USD') => ({
   input_tokens: tokens,
+  output_tokens: 0,
   ...(cents === undefined ? {} : { list_cost: { amount: String(cents), currency } }),
 })
 const request = (tokens: number): Event => ({ type: 'span.model_request_end', model_usage: usage(tokens) })
@@ -89,7 +90,7 @@ test('events run over --max-total-tokens interrupts the session once, prints the
     sent: 'yes',
     retry: 'never',
     resume: ['events', 'run', 'Go on', ...resume],
-    usage: { inputTokens: 110, outputTokens: null, totalTokens: 110 },
+    usage: { inputTokens: 110, outputTokens: 0, totalTokens: 110 },
     cost: null,
     sessionUsage: null,
     sessionCost: null,
@@ -328,9 +329,12 @@ test('the report has the usage and cost of the run and of the session, and a ter
   const history = [{ type: 'user.message' }, running, used(1000, 250), endTurn]
   const service = open([soFar, used(13_282, 437), endTurn], { history })
   const { code, err } = await service.runTask([], { tty: ['stderr'] })
-  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('— 12,282 tokens in · $1.87') })
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringContaining('— 12,282 tokens in · 0 out · $1.87'),
+  })
   expect(service.report()).toMatchObject({
-    usage: { inputTokens: 12_282, outputTokens: null, totalTokens: 12_282 },
+    usage: { inputTokens: 12_282, outputTokens: 0, totalTokens: 12_282 },
     cost: { amount: '187', currency: 'USD' },
     sessionUsage: { inputTokens: 13_282, totalTokens: 13_282 },
     sessionCost: { amount: '437', currency: 'USD' },

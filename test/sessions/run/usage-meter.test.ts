@@ -58,7 +58,7 @@ const rows: Record<string, Row> = {
   'if a token total became less since the task, the token count of the run is unknown': {
     past: [task, createUsageEvent(10, 5, '7')],
     now: [createUsageEvent(5, 9, '6')],
-    run: { tokens: { outputTokens: 4, totalTokens: 4 }, cost: undefined },
+    run: { tokens: { outputTokens: 4, totalTokens: undefined }, cost: undefined },
     session: { tokens: { inputTokens: 5, outputTokens: 9, totalTokens: 14 }, cost: usd(6) },
   },
   'a later usage event with the same tokens updates the cost': {
@@ -121,6 +121,12 @@ const used3 = 'the run used at least 3 tokens, and --max-total-tokens is 3'
 const costsTooMuch = 'the run cost $1.51, and --max-cost is 1.509'
 test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
   ['any usage if no limit is set', {}, [createUsageEvent(9, 9, '900')], undefined],
+  [
+    'input tokens that reach it, without output tokens',
+    { maxTotalTokens: 3 },
+    [{ type: 'session.usage', usage: { input_tokens: 3 } }],
+    used3,
+  ],
   ['requests that reach it, one without usage', { maxTotalTokens: 3 }, [request(1, 2), noUsage], used3],
   [
     'input tokens that reach the limit, although the output tokens are unreadable',

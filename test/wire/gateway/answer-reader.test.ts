@@ -89,7 +89,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
       [{ usageMetadata: { promptTokenCount: 6 } }, '', 'open'],
       [{ candidates: [], responseId: 'j' }, '', 'open'],
     ],
-    { id: 'j', model: 'm', inputTokens: 6, totalTokens: 6 },
+    { id: 'j', model: 'm', inputTokens: 6 },
   ],
   [
     'message events end with message_stop',

@@ -147,7 +147,7 @@ test.each<[usageMetadata: object, counts: NativeAnswerPiece['counts']]>([
       totalTokens: null,
     },
   ],
-  [{ promptTokenCount: 1 }, { inputTokens: 1, totalTokens: 1 }],
+  [{ promptTokenCount: 1 }, { inputTokens: 1 }],
   [
     { promptTokenCount: 1, totalTokenCount: '9' },
     { inputTokens: 1, outputTokens: null, totalTokens: null },
@@ -173,7 +173,7 @@ test.each<[usageMetadata: object, counts: NativeAnswerPiece['counts']]>([
     { promptTokenCount: 1, totalTokenCount: 9, candidatesTokenCount: 2 },
     { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
   ],
-  [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4, totalTokens: 4 }],
+  [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4 }],
 ])('E40: the native usage %j is read as %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 
 test.each<[part: object, has: Piece]>([
