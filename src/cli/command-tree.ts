@@ -55,11 +55,7 @@ export const commandEntries: Record<string, CommandEntry> = {
     summary: 'manage profiles and credentials',
     group: {
       init: config('init', 'prompt for everything a profile needs'),
-      check: {
-        ...config('check', 'test the addresses and credentials of a profile'),
-        requests: 'reads',
-        without: ['--raw', '--dry-run', '--curl'],
-      },
+      check: { ...config('check', 'test the addresses and credentials of a profile'), requests: 'reads' },
       set: config('set', 'set a value in a profile'),
       get: config('get', 'print a value of a profile'),
       unset: config('unset', 'remove a value from a profile'),

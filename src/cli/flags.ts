@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander'
 import { appendFlagValue, FileFlag, type FlagRules, HeaderFlag } from '../argv/flags.ts'
-import type { CommandEntry } from '../commands/command.ts'
 import type { CommandLineFlag, SharedFlags } from '../context.ts'
 import { usageError } from '../errors.ts'
 import {
@@ -73,15 +72,12 @@ function settingFlag(name: SettingName): Option {
  * value. `commands` starts with the root and ends with the called command. Throws a usage error for a flag
  * that does not apply to the called command.
  */
-export function readSharedFlags(
-  commands: (Command & { given: GivenFlag[] })[],
-  { without = [] }: Pick<CommandEntry, 'without'>,
-): SharedFlags {
+export function readSharedFlags(commands: (Command & { given: GivenFlag[] })[]): SharedFlags {
   const called = commands.at(-1) as Command
   const given: Record<string, unknown> = {}
   for (const command of commands) {
     for (const { option, flag } of command.given) {
-      if (!called.options.some(({ long }) => long === flag) || without.includes(flag))
+      if (!called.options.some(({ long }) => long === flag))
         throw usageError(`${flag} does not apply to '${called.name()}'`)
       given[option.attributeName()] = command.getOptionValue(option.attributeName())
     }

@@ -22,9 +22,7 @@ export async function describeCommandForPrograms(words: readonly string[]): Prom
     command: words.join(' '),
     summary: entry.summary,
     arguments: registeredArguments.map(describeArgument),
-    flags: [...ownFlags, ...sharedFlags.filter(({ long = '' }) => !entry.without?.includes(long))].map(
-      (flag) => describeFlag(flag, command.name()),
-    ),
+    flags: [...ownFlags, ...sharedFlags].map((flag) => describeFlag(flag, command.name())),
     subcommands: command.commands.map((child) => ({ name: child.name(), summary: child.summary() })),
     ...(words.length === 0 ? { topics } : {}),
     notes: module?.notes ?? [],

@@ -25,10 +25,8 @@ export class UnknownNameError extends Error {
 }
 
 const generalFlagsNote = "Shared flags: --profile NAME, -q and others: see 'parley help settings'."
-const createRequestFlagsNote = (without: readonly string[]) => {
-  const flags = ['--raw', '--dry-run', '--curl', '-H', '-q', '-v'].filter((flag) => !without.includes(flag))
-  return `Shared flags: --profile NAME, ${flags.join(', ')}, and flags for most settings, such as --timeout: see 'parley help settings'.`
-}
+const requestFlagsNote =
+  "Shared flags: --profile NAME, --raw, --dry-run, --curl, -H, -q, -v, and flags for most settings, such as --timeout: see 'parley help settings'."
 
 const helpFlag = ['-h, --help', 'print this help'] as const
 
@@ -177,7 +175,7 @@ export class ParleyCommand extends Command {
   }
 
   private get notes(): string[] {
-    const { group, notes = [], requests, without = [] } = this.entry
+    const { group, notes = [], requests } = this.entry
     if (!this.parent) return [...notes]
     if (group) {
       const first = ['parley', ...this.commandNames, Object.keys(group)[0], '--help'].join(' ')
@@ -185,11 +183,7 @@ export class ParleyCommand extends Command {
     }
     const { notes: own = [], examples = [] } = this.module ?? {}
     const lines = examples.map((example) => `\n  ${example}`)
-    return [
-      ...own,
-      `Examples:${lines.join('')}`,
-      requests ? createRequestFlagsNote(without) : generalFlagsNote,
-    ]
+    return [...own, `Examples:${lines.join('')}`, requests ? requestFlagsNote : generalFlagsNote]
   }
 }
 

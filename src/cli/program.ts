@@ -154,7 +154,7 @@ class Program implements HelpSource {
   async #runCommand(command: ParleyCommand): Promise<void> {
     const { path, entry, module } = command
     const { run, report } = this.#options
-    const flags = readSharedFlags(path, entry)
+    const flags = readSharedFlags(path)
     if (path.some(({ given }) => given.some(({ option }) => namesFile(option))))
       await this.#requireDistinctFiles(path)
     await report.open()

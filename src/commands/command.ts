@@ -31,7 +31,6 @@ export interface CommandEntry {
   summary: string
   /** Omitted if the command sends no requests. Any other command has the request flags. */
   requests?: 'changes' | 'reads'
-  without?: readonly string[]
   load?: (() => Promise<{ default: CommandModule }>) | undefined
   group?: Record<string, CommandEntry> | undefined
   notes?: readonly string[]

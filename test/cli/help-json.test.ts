@@ -13,12 +13,6 @@ async function helpFor(command: string) {
   return page as { arguments: Argument[]; flags: Flag[] } & Record<string, unknown[]>
 }
 
-test('help --json omits shared flags that a command refuses', async () => {
-  const flags = (await helpFor('config check')).flags.map(({ flag }) => flag)
-  expect(flags).toContain('--verbose')
-  expect(flags).not.toContain('--raw')
-})
-
 test.each([
   ['chat', '--model', { short: '-m', type: 'text', setting: 'chatModel', environment: 'PARLEY_CHAT_MODEL' }],
   ['image', '--model', { setting: 'imageModel', environment: 'PARLEY_IMAGE_MODEL' }],

@@ -39,15 +39,12 @@ export async function findCompletionScript(shell: string): Promise<string | unde
 
 function listRows(commands: ParleyCommand[]): Row[] {
   const groups = commands.flatMap(({ entry, commandNames }) => (entry.group ? [commandNames.join(' ')] : []))
-  const refused = commands.flatMap(({ entry }) => entry.without ?? [])
   return [
     ...createGeneralFlags().flatMap((flag) => listFlagRows(flag, 'general', '')),
     ...[...createRequestFlags(), ...createSettingFlags()].flatMap((flag) =>
-      listFlagRows(flag, refused.includes(flag.long ?? '') ? 'request' : 'unrefused', ''),
+      listFlagRows(flag, 'request', ''),
     ),
-    // Each command accepts the flags of `unrefused`. Some commands refuse other request flags.
-    ['request', '<unrefused>'],
-    ['unrefused', '<general>'],
+    ['request', '<general>'],
     ...documentedBetas.map((beta): Row => ['betas', beta]),
     ...settingNames.map((name): Row => ['settings', name, getSettingDefinition(name).about]),
     ...commands.flatMap(listCommandRows),
@@ -70,7 +67,7 @@ function listCommandRows({
   const path = commandNames.join(' ')
   return [
     ...commands.map((child): Row => [`${path},`, child.name(), child.summary()]),
-    [`${path},-`, entry.without ? '<unrefused>' : entry.requests || entry.group ? '<request>' : '<general>'],
+    [`${path},-`, entry.requests || entry.group ? '<request>' : '<general>'],
     ...ownFlags.flatMap((flag) => listFlagRows(flag, `${path},-`, path)),
     ...registeredArguments.flatMap((argument, index) =>
       listArgumentValues(argument, path).map((word): Row => [`${path},${index}`, word]),
