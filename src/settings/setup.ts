@@ -42,7 +42,7 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
   const known = findProfileValues(file, name) ?? {}
   const print = (text: string) => write(margin + wrapBelow(toOneLine(text, 2000)))
   const answers: GivenValue[] = []
-  const promptFor = async (setting: keyof typeof explanations) => {
+  const promptFor = async (setting: SettingName) => {
     const values = answers.reduce(withAnswer, known)
     const current = values[setting] ?? getDefault(setting, values)
     const value = await promptForSetting(setting, { current, prompter, print })
@@ -55,8 +55,8 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
     explain: (failure: CliError) => failure.with({ consequence }),
   }
   await context.tracker.during(hooks, async () => {
-    for (const { title, service, otherSettings } of services) {
-      write(`\n${title}`)
+    for (const { introduction, service, otherSettings } of services) {
+      write(`\n${messages.wrap(introduction)}`)
       if (!(await promptFor(addressSettings[service]))) continue
       const [secret, command] = secretSettings[service]
       if (!(await promptFor(secret))) await promptFor(command)
@@ -88,34 +88,18 @@ const withAnswer = (values: ProfileValues, [name, value]: GivenValue) => addProf
 
 const services = [
   {
-    title: 'The model gateway, for chat and image:',
+    introduction:
+      "The model gateway, for chat and image. Its address is the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask its operator for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
     service: 'gateway',
     otherSettings: ['family', 'chatModel', 'imageModel'],
   },
   {
-    title: 'The session service, for events:',
+    introduction:
+      'The session service, for events. Its address is the part before /v1/sessions in its URLs, such as https://agents.example. Ask its operator for the address and a key. Without a session service, press Enter.',
     service: 'agents',
     otherSettings: ['agentsAuth', 'vendor', 'workspaceId'],
   },
 ] as const
-
-const explanations = {
-  baseUrl:
-    "Its address, the part before /alpha_cli/… in its URLs, such as https://gateway.example. Ask its operator for the address, a token, and the vendor's name in its URLs. Without a gateway, press Enter.",
-  accessToken: "Your token, which is sent as 'Authorization: Bearer …'.",
-  accessTokenCommand: "A shell command that prints the token, such as 'pass show gateway'.",
-  family:
-    "The vendor's name in the gateway's URLs, as in …/alpha_cli/…, and in its models, as in alpha-2.5-pro.",
-  chatModel: 'The model for chat, unless -m names another.',
-  imageModel: 'The model for images. There is no default: ask for a name, or press Enter.',
-  agentsUrl:
-    'Its address, the part before /v1/sessions in its URLs, such as https://agents.example. Ask its operator for the address and a key. Without a session service, press Enter.',
-  apiKey: 'Your key.',
-  apiKeyCommand: "A shell command that prints the key, such as 'pass show agents'.",
-  agentsAuth: "How the key is sent: x-api-key, or bearer if the service requires 'Authorization: Bearer …'.",
-  vendor: "The vendor's name in the service's headers, as in vendor-version and vendor-beta.",
-  workspaceId: 'The workspace, such as wrkspc_1, if the key belongs to more than one.',
-}
 
 /** The default chat model depends on the family, so the table has no default for it. */
 const getDefault = (
@@ -128,7 +112,7 @@ const getDefault = (
  * question.
  */
 async function promptForSetting(
-  name: keyof typeof explanations,
+  name: SettingName,
   { current, prompter, print }: { current: unknown; prompter: Prompter; print(line: string): void },
 ): Promise<unknown> {
   const isHidden = isSecretSetting(name)
@@ -137,7 +121,8 @@ async function promptForSetting(
   // the secret.
   const enter =
     current === undefined ? 'To name a command that prints it instead, press Enter.' : 'Enter keeps it.'
-  print(`${explanations[name]}${isHidden ? ` ${enter}` : ''}`)
+  const { about } = getSettingDefinition(name)
+  print(`${about.charAt(0).toUpperCase()}${about.slice(1)}.${isHidden ? ` ${enter}` : ''}`)
   for (;;) {
     const typed = await prompter.prompt(
       `${margin}${toOneLine(`${name}${isHidden ? ' (not shown)' : ''}${shown}`)}: `,

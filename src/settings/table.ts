@@ -41,10 +41,14 @@ export const settingDefinitions = {
   workspaceId: { type: 'headerValue', about: 'a workspace of the session service' },
   family: {
     type: 'word',
-    about: "the vendor's name in the gateway's paths and model names",
+    about: "the vendor's name in the gateway's paths and models, as in /alpha_cli/ and alpha-2.5-pro",
     default: 'alpha',
   },
-  vendor: { type: 'word', about: "the vendor's name in the session service's headers", default: 'vendor' },
+  vendor: {
+    type: 'word',
+    about: "the vendor's name in the session service's headers, as in vendor-version",
+    default: 'vendor',
+  },
   agentsVersion: {
     type: 'headerValue',
     about: "the session service's version header",
