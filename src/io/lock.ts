@@ -18,11 +18,6 @@ interface LockOptions {
   deadline: Deadline
   messages: { note(line: string): void }
   consequence?: string
-  /**
-   * Lock that the caller acquires next. If both locks are abandoned, observing both at once saves a second
-   * wait.
-   */
-  next?: LockObserver | undefined
 }
 
 const heartbeatMs = 1000
@@ -93,59 +88,37 @@ const maxRemovalMs = 2000
  */
 const maxCountedStepMs = 500
 
-/** Measures the time since the holder of a lock updated it. */
-export class LockObserver {
-  readonly path: string
-  fingerprint = ''
-  #lastCheckMs = 0
-  /** Uses the monotonic clock of this process, because the clocks of other machines may differ. */
-  #unchangedMs = 0
-
-  constructor(target: string) {
-    this.path = `${target}.parley-lock`
-  }
-
-  observe(): BigIntStats | undefined {
-    const now = performance.now()
-    const stat = statLock(this.path)
-    const earlier = this.fingerprint
-    this.fingerprint = stat ? getFingerprint(stat) : ''
-    const stepMs = Math.min(now - this.#lastCheckMs, maxCountedStepMs)
-    this.#unchangedMs = this.fingerprint === earlier ? this.#unchangedMs + stepMs : 0
-    this.#lastCheckMs = now
-    return stat
-  }
-
-  get isAbandoned(): boolean {
-    return this.fingerprint !== '' && this.#unchangedMs > staleAfterMs
-  }
-}
-
 /**
  * Waits until no other run has the lock, and acquires it. At the deadline, throws a `CliError` of kind
  * `file`. Throws the same error if the lock file is not empty, because then the file is not a lock, and
  * parley must not change it.
  */
 export async function acquireLock(
-  target: string | LockObserver,
-  { name, deadline, messages, consequence = 'nothing was sent', next }: LockOptions,
+  target: string,
+  { name, deadline, messages, consequence = 'nothing was sent' }: LockOptions,
 ): Promise<FileLock> {
-  const observer = typeof target === 'string' ? new LockObserver(target) : target
-  const { path } = observer
+  const path = `${target}.parley-lock`
   const failure = (why: string) => new CliError('file', `${name}: ${why}`, { consequence })
+  // The monotonic clock of this process measures all times, because the clocks of other machines may differ.
   const start = performance.now()
   const maxWaitMs = deadline.leftMs
   let isNoted = false
+  let fingerprint: string | undefined
+  let unchangedMs = 0
+  let waited = 0
   for (;;) {
-    const waited = performance.now() - start
+    const step = performance.now() - start - waited
+    waited += step
     const file = tryCreate(path, waited)
     if (file !== undefined) return new FileLock(path, file, name)
-    const stat = observer.observe()
-    next?.observe()
+    const stat = statLock(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, so parley does not change it`)
-    if (observer.isAbandoned) {
-      removeStaleLock(observer)
+    const found = stat && getFingerprint(stat)
+    unchangedMs = found === fingerprint ? unchangedMs + Math.min(step, maxCountedStepMs) : 0
+    fingerprint = found
+    if (found !== undefined && unchangedMs > staleAfterMs) {
+      removeStaleLock(path, found)
       continue
     }
     if (waited > maxWaitMs) {
@@ -177,7 +150,7 @@ function tryCreate(path: string, waited: number): number | undefined {
  * Renames the lock, checks it, and deletes it. If several processes wait, only one of them can rename the
  * lock. If the renamed lock belongs to a new holder, it gets its name back.
  */
-function removeStaleLock({ path, fingerprint }: LockObserver): void {
+function removeStaleLock(path: string, fingerprint: string): void {
   const aside = `${path}.${crypto.randomUUID()}`
   try {
     renameSync(path, aside)

@@ -4,7 +4,7 @@ import type { Deadline } from '../../deadline.ts'
 import { CliError, convertFileErrors, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
 import { openCacheFolder } from '../../io/cache-folder.ts'
-import { acquireLock, type FileLock, LockObserver } from '../../io/lock.ts'
+import { acquireLock, type FileLock } from '../../io/lock.ts'
 import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
 import { isObject, tryParseJson } from '../../wire/json/parse.ts'
@@ -107,11 +107,14 @@ export class Audit {
       if (path !== undefined) audit.#file = new AppendedFile(toAbsolutePath(context.host, path), name)
       // The lock is only for this session, because runs of other sessions may write to the same file.
       const lockedName = `${path}.${digest(parts.params.session)}`
-      const fileLock = audit.#file && new LockObserver(toAbsolutePath(context.host, lockedName))
-      await audit.#lockSession(address, parts.deadline, fileLock)
-      if (fileLock)
+      await audit.#lockSession(address, parts.deadline)
+      if (audit.#file)
         await convertFileErrors(`the lock of the audit file, ${lockedName}.parley-lock`, () =>
-          audit.#lock(fileLock, { name: `${path} for ${parts.params.session}`, deadline: parts.deadline }),
+          audit.#lock(
+            toAbsolutePath(context.host, lockedName),
+            `${path} for ${parts.params.session}`,
+            parts.deadline,
+          ),
         )
       if (audit.#file) await audit.#read(audit.#file, name)
       return audit
@@ -122,24 +125,20 @@ export class Audit {
   }
 
   /** A container may have no folder for the lock. The run then prints a note and continues without a lock. */
-  async #lockSession(address = '', deadline: Deadline, next: LockObserver | undefined): Promise<void> {
+  async #lockSession(address = '', deadline: Deadline): Promise<void> {
     const { host, messages } = this.#context
     const session = this.#session
     try {
       const name = `session-${digest(`${normalizeAddress(address)}\0${session}`)}`
-      const lock = new LockObserver(join(openCacheFolder(host), name))
-      await this.#lock(lock, { name: `session ${session}`, deadline, next })
+      await this.#lock(join(openCacheFolder(host), name), `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
       messages.note(`cannot lock ${session}, so two runs may work on it: ${describeFileError(error)}`)
     }
   }
 
-  async #lock(
-    lock: LockObserver,
-    options: { name: string; deadline: Deadline; next?: LockObserver | undefined },
-  ): Promise<void> {
-    this.#locks.push(await acquireLock(lock, { ...this.#context, ...options }))
+  async #lock(target: string, name: string, deadline: Deadline): Promise<void> {
+    this.#locks.push(await acquireLock(target, { ...this.#context, name, deadline }))
   }
 
   differsFromDecidedToolUse(use: ParsedToolUse): boolean {
