@@ -33,7 +33,7 @@ export function createIdleClock(): Timers {
 /**
  * Creates a clock of real time, or of a multiple of real time, that slows down on a busy machine. So a
  * timeout passes only after the event loop had enough turns to read what has arrived: at least a hundred
- * turns in two seconds of real time, or 500 turns if the clock is faster than real time.
+ * turns in two seconds of real time, or 500 turns if the clock is faster than real time. A faster clock stops while threads work.
  */
 export function createSteadyClock(times = 1): Timers {
   const tick = times === 1 ? 10 : 2
@@ -45,7 +45,7 @@ export function createSteadyClock(times = 1): Timers {
 
   function turn(): void {
     const real = performance.now()
-    passed += Math.min(real - last, 2 * tick) * times
+    if (times === 1 || !hasActiveThread()) passed += Math.min(real - last, 2 * tick) * times
     last = real
     while (due[0] && due[0].at <= passed) due.shift()?.end()
     if (due.length > 0) return
@@ -80,6 +80,9 @@ subscribe('child_process', (event) => {
   commands.add(command)
   command.once('close', () => commands.delete(command))
 })
+
+const hasActiveThread = (): boolean =>
+  process.getActiveResourcesInfo().some((name) => /^(Worker|MessagePort)/.test(name))
 
 /** Node's resource names of active file operations and threads. */
 const filesAndThreads = /^(FSReq|Worker|MessagePort)/
