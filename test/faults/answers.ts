@@ -41,8 +41,8 @@ export const sseEvent = (value: unknown, name = '') =>
   `${name ? `event: ${name}\n` : ''}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 
 /** Formats the event that adds text to a message stream. */
-export const textDelta = (text: string) =>
-  sseEvent({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
+export const textDelta = (text: string) => sseEvent({ type: 'content_block_delta', delta: textPart(text) })
+const textPart = (text: string) => ({ type: 'text_delta', text })
 
 /** Event that completes a message stream. */
 export const messageStop = sseEvent({ type: 'message_stop' })

@@ -26,18 +26,15 @@ const rowsWithoutProof = (row: Omit<FaultRow, 'code' | 'reqs'> & { kind?: Failur
   ]
 }
 
+const slowHead = (header: string) => Buffer.from(formatHead('429 Slow down', 'connection: close', header))
+const incomplete = gzipSync('{"error":"no"}').subarray(0, 15)
+
 /** Rows for an error whose body cannot be read. The status of the response still decides the exit code. */
 const unreadable = (
   [
     ['U20', 'with an unknown Content-Encoding', respondAndClose, 'content-encoding: zst', 'zz'],
     ['U21', 'whose body is broken gzip', respondAndClose, 'content-encoding: gzip', '{"error":"no"}'],
-    [
-      'U21',
-      'whose body is incomplete gzip',
-      respondAndClose,
-      'content-encoding: gzip',
-      gzipSync('{"error":"no"}').subarray(0, 15),
-    ],
+    ['U21', 'whose body is incomplete gzip', respondAndClose, 'content-encoding: gzip', incomplete],
     ['U22', 'if FIN cuts its body', respondAndClose, 'content-length: 99', '{"er'],
     ['U22', 'if RST cuts its body', respondAndReset, 'content-length: 99', '{"er'],
     ['U23', 'whose body has an invalid chunk size', respondAndClose, 'transfer-encoding: chunked', 'zz\r\n'],
@@ -45,15 +42,7 @@ const unreadable = (
 ).flatMap(([id, what, end, header, body]) =>
   forChatAndSend(
     `${id}: parley exits with 6 on a 429 ${what}`,
-    {
-      script: end(
-        Buffer.concat([
-          Buffer.from(formatHead('429 Slow down', 'connection: close', header)),
-          Buffer.from(body as string),
-        ]),
-      ),
-      flags: noRetry,
-    },
+    { script: end(Buffer.concat([slowHead(header), Buffer.from(body as string)])), flags: noRetry },
     { code: 6, err: ['answered 429 Slow down', /^(?!.*was accepted)/s] },
   ),
 )

@@ -7,9 +7,8 @@ import { response, type Script } from '../harness/server.ts'
 import { messageStop, okOutput, okResponse, respondWith, sseHead, textDelta } from './answers.ts'
 import { chatArgv, row, streamArgv, testFaultsOnce } from './rows.ts'
 
-const broken = respondWith(
-  `${sseHead}${textDelta('begun')}event: error\ndata: {"error":{"message":"gone"}}\n\n`,
-)
+const goneEvent = 'event: error\ndata: {"error":{"message":"gone"}}\n\n'
+const broken = respondWith(`${sseHead}${textDelta('begun')}${goneEvent}`)
 const inCwd = (folder: string, name: string) => join(folder, 'cwd', name)
 
 /** Answers two requests at the same time: sends the second half of each stream after both requests. */
@@ -68,8 +67,8 @@ testFaultsOnce('F: parley writes whole answer files', [
 ])
 
 const parseTurns = (text: string) => JSON.parse(text).contents.map(describeTurn)
-const describeTurn = ({ role, parts }: { role: string; parts: { text: string }[] }) =>
-  `${role}: ${parts[0]?.text}`
+const describeTurn = (turn: { role: string; parts: { text: string }[] }) =>
+  `${turn.role}: ${turn.parts[0]?.text}`
 const parseSentTurns = (request = '') => parseTurns(request.slice(request.indexOf('\r\n\r\n')))
 
 /** Answers with the number of turns in the request, and the last turn. */
@@ -123,8 +122,8 @@ testFaultsOnce('F: parley loses no turn of a conversation', [
     reqs: 2,
     err: ['t.json: another parley process took over its lock; the received data is saved as '],
     files: ['cwd/requested', 'cwd/t.json'],
-    check: ({ ending }) =>
-      expect(parseTurns(threadOf(ending.files))).toEqual(['user: two', 'model: to user: two']),
+    check: ({ ending: { files } }) =>
+      expect(parseTurns(threadOf(files))).toEqual(['user: two', 'model: to user: two']),
   }),
   row('F16: parley removes the lock file and does not change the thread if SIGINT ends the run', {
     argv: [...chatArgv, '--thread', 't.json'],

@@ -5,13 +5,8 @@ import type { Host } from '../../src/context.ts'
 import type { main } from '../../src/main.ts'
 import { createSteadyClock } from '../harness/clock.ts'
 import { createCollector } from '../harness/run.ts'
-import {
-  type CommandResult,
-  createEnvironment,
-  type LaunchOptions,
-  readRunFiles,
-  recycleFolder,
-} from './launch.ts'
+import type { CommandResult, LaunchOptions } from './launch.ts'
+import { createEnvironment, readRunFiles, recycleFolder } from './launch.ts'
 
 const require = createRequire(import.meta.url)
 const names = require('./preload.cjs') as { mapNames(): void; unmapNames(): void }

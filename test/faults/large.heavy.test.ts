@@ -6,15 +6,7 @@ import { expect } from 'vitest'
 import { message } from '../harness/run.ts'
 import { response } from '../harness/server.ts'
 import { formatHead, respondAndClose, respondWith, sseHead, textDelta } from './answers.ts'
-import {
-  chatArgv,
-  chatSuccess,
-  row,
-  sendSuccess,
-  testFaultsOnce,
-  unfinishedStream,
-  usageError,
-} from './rows.ts'
+import { chatSuccess, row, sendSuccess, testFaultsOnce, unfinishedStream, usageError } from './rows.ts'
 
 const open = formatHead('200 OK', 'connection: close')
 const long = message('x'.repeat(24 * 2 ** 20))
@@ -22,31 +14,19 @@ const long = message('x'.repeat(24 * 2 ** 20))
 const bomb = gzipSync(Buffer.alloc(200 * 2 ** 20))
 
 /** Answers that are no usable text although they contain one text of 140 MiB. */
-const hugeTexts: {
-  what: string
-  head: string
-  tail: string
-  flags?: string[]
-  code: 7 | 8
-  maxMiB: number
-}[] = [
-  {
-    what: 'an error body with status 200',
-    head: '{"type":"error","error":{"type":"api_error","message":"',
-    tail: '"}}',
-    code: 7,
-    maxMiB: 700,
-  },
-  { what: 'an answer of an unknown format', head: '{"output":"', tail: '"}', code: 8, maxMiB: 700 },
-  {
-    what: 'an answer that does not match the schema',
-    head: '{"content":[{"type":"text","text":"',
-    tail: '"}]}',
-    flags: ['--schema', 'schema.json'],
-    code: 8,
-    maxMiB: 1600,
-  },
-]
+const hugeTexts: [what: string, head: string, tail: string, code: 7 | 8, maxMiB: number, flags?: string[]][] =
+  [
+    ['an error body with status 200', '{"error":{"type":"api_error","message":"', '"}}', 7, 700],
+    ['an answer of an unknown format', '{"output":"', '"}', 8, 700],
+    [
+      'an answer that does not match the schema',
+      '{"content":[{"text":"',
+      '"}]}',
+      8,
+      1600,
+      ['--schema', 'schema.json'],
+    ],
+  ]
 
 /** Sends a body of `head`, a number of mebibytes, and `tail`, as fast as the client reads. */
 function sendMebibytes(socket: Socket, count: number, head: string, tail = ''): void {
@@ -70,10 +50,10 @@ testFaultsOnce('R: parley reads large responses in limited memory', [
     { script: respondWith(response(bomb, '200 OK', ['content-encoding: gzip'])) },
     { code: 8, err: ['is not JSON'], maxMiB: 150 },
   ),
-  ...hugeTexts.map(({ what, code, maxMiB, head, tail, flags = [] }) =>
+  ...hugeTexts.map(([what, head, tail, code, maxMiB, flags = []]) =>
     row(`R35: parley reads a text of 140 MiB in ${what} in limited memory`, {
       script: (socket) => sendMebibytes(socket, 140, head, tail),
-      argv: [...chatArgv, ...flags],
+      argv: ['chat', 'hi', ...flags],
       prepare: (folder) => writeFileSync(join(folder, 'cwd/schema.json'), '{"type":"object"}'),
       files: ['cwd/schema.json'],
       code,
@@ -92,7 +72,7 @@ testFaultsOnce('R: parley reads large responses in limited memory', [
   }),
   row('R36: parley exits with 8 if a response exceeds 512 MiB', {
     script: (socket) => sendMebibytes(socket, Infinity, '{"content":"'),
-    argv: [...chatArgv, '-o', 'answer.txt'],
+    argv: ['chat', 'hi', '-o', 'answer.txt'],
     code: 8,
     files: ['cwd/answer.txt.part'],
     err: ['longer than 512 MiB'],

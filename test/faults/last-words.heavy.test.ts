@@ -3,8 +3,7 @@ import { response, type Script } from '../harness/server.ts'
 import { respondWith, sseEvent, sseHead, textDelta } from './answers.ts'
 import { endsBySigint, row, sendArgv, streamArgv, testFaultsOnce } from './rows.ts'
 
-const mayBeAccepted =
-  "the event may have been accepted: check with 'parley events list -s sesn_1' before sending again"
+const checkFirst = "check with 'parley events list -s sesn_1' before sending again"
 
 const list = (...data: object[]) => response(JSON.stringify({ data }))
 const message = { id: 'sent_1', type: 'user.message' }
@@ -31,6 +30,7 @@ function simulateSession(listed: object[], live: object[] = []): Script {
 }
 
 const followCommand = (argv: string) => `to follow it again: parley events follow ${argv}`
+const followSent = followCommand('-s sesn_1 --history')
 
 testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
   row('G21: parley prints only "interrupted" if SIGINT ends the wait for a list', {
@@ -47,10 +47,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     conns: 3,
   }),
   row('G24: parley reports an idle session if SIGINT ends events follow --stay', {
-    ...endsBySigint(
-      'out',
-      `: the session is idle; to follow it again: parley events follow --stay --session=-x`,
-    ),
+    ...endsBySigint('out', `: the session is idle; ${followCommand('--stay --session=-x')}`),
     argv: ['events', 'follow', '--session=-x', '--stay'],
     script: simulateSession([idle]),
     out: 'i\tsession.status_idle\t\tend_turn\n',
@@ -58,10 +55,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     conns: 3,
   }),
   row('G25: parley reports the accepted event and the follow command if SIGINT ends events send --follow', {
-    ...endsBySigint(
-      'out',
-      `: the event was accepted; the session may continue; ${followCommand('-s sesn_1 --history')}`,
-    ),
+    ...endsBySigint('out', `: the event was accepted; the session may continue; ${followSent}`),
     argv: [...sendArgv, '--follow'],
     script: simulateSession([], [message, thinking]),
     out: thought,
@@ -73,7 +67,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
     { ...endsBySigint('request', ': nothing was sent'), argv: [...sendArgv, '--follow'], script: () => {} },
   ),
   row('G27: parley reports that the event may have been accepted if SIGINT arrives during the response', {
-    ...endsBySigint('request', `: ${mayBeAccepted}`),
+    ...endsBySigint('request', `: the event may have been accepted: ${checkFirst}`),
     argv: sendArgv,
     script: (socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"da'),
   }),
@@ -88,11 +82,7 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
       { signal: { name: 'SIGINT', at: 'request' }, argv: [...argv, '--errors', 'json'], script: () => {} },
       {
         code: 'SIGINT',
-        err: [
-          new RegExp(
-            `^\\{"error":\\{"format":1,"kind":"signal","exit":130,"message":"interrupted: [^"]+",${JSON.stringify(fields).slice(1)}\\}\n$`,
-          ),
-        ],
+        err: ['{"error":{"format":1,"kind":"signal","exit":130,', `",${JSON.stringify(fields).slice(1)}}\n`],
       },
     ),
   ),

@@ -70,7 +70,7 @@ testFaultsOnce('O: parley saves or prints each answer if an output fails', [
     script: respondWith(response(megabyte)),
     code: 11,
     err: [
-      'answer: the file would exceed the size limit (ulimit -f shows the limit); the received data could not be',
+      'answer: the file would exceed the size limit (ulimit -f shows the limit); the received data could',
     ],
   }),
   row('O16: parley saves a result of a batch if stdout accepts only a part of the line', {

@@ -299,17 +299,14 @@ function checkResult(row: FaultRow, ending: CommandResult, server: ScriptedServe
   const { code, out = '', files = [] } = row
   const reqs = countRequests(row)
   const conns = row.conns ?? reqs
-  const isExpected =
-    typeof out === 'function' ? out(ending.out) : ending.out.equals(Buffer.from(out as string))
+  const isExpected = typeof out === 'function' ? out(ending.out) : ending.out.equals(Buffer.from(out))
   const shown = ending.out.subarray(0, 2000).toString()
   const counted = { code: ending.code, reqs: server.requests.length, conns: server.connections }
   expect(counted, ending.err + shown).toEqual({ code: oneOf(code), reqs, conns })
   expect(isExpected, `stdout: ${shown}\nstderr: ${ending.err}`).toBe(true)
-  const [saved, others] = [true, false].map((is) =>
-    [...ending.files.keys()].filter((name) => isSavedAnswer(name) === is),
-  )
-  expect(others).toEqual(files)
-  for (const name of saved ?? []) expect(ending.err).toContain(name.replace('tmp/', ''))
+  const names = [...ending.files.keys()]
+  expect(names.filter((name) => !isSavedAnswer(name))).toEqual(files)
+  for (const name of names.filter(isSavedAnswer)) expect(ending.err).toContain(name.replace('tmp/', ''))
   const missing = (row.err ?? []).filter((text) => !asPattern(text).test(ending.err))
   expect(missing, ending.err).toEqual([])
   expect(ending.seconds).toBeGreaterThanOrEqual(row.minSeconds ?? 0)
@@ -360,14 +357,9 @@ export const sendSuccess = { script: respondWith(sendResponse), code: 0, out: se
 /** Expected result of wrong arguments or input: nothing is sent. */
 export const usageError = { code: 2, err: ['parley: '] } satisfies Fields
 
-const endedEarly = ['the stream ended early']
 /** Expected result of a stream with the text "so far" that ends without a sign that it is complete. */
-export const unfinishedStream = {
-  argv: streamArgv,
-  code: 8,
-  out: 'so far\n',
-  err: endedEarly,
-} satisfies Fields
+const unfinished: Fields = { argv: streamArgv, out: 'so far\n', err: ['the stream ended early'] }
+export const unfinishedStream = { ...unfinished, code: 8 }
 
 /** Returns the fields of a row: SIGINT ends the run at this point, and parley prints this message. */
 export const endsBySigint = (at: NonNullable<Fields['signal']>['at'], message: string) =>

@@ -100,8 +100,8 @@ const waits = (reason: unknown) => ({ id: 'i', type: 'session.status_idle', stop
 /** A session with two tool uses. The stop reason of its idle event has a type, but names neither tool use. */
 const unlisted = session({ lists: [list(use('t1'), use('t2'), waits({ type: 'requires_action' }))] })
 
-const allowAll = (folder: string) =>
-  writeFileSync(join(folder, 'cwd', 'allow.json'), JSON.stringify(always('allow')))
+const policy = JSON.stringify(always('allow'))
+const allowAll = (folder: string) => writeFileSync(join(folder, 'cwd', 'allow.json'), policy)
 
 testNetworkFaults('Y: parley replies only to the tool uses that an idle event names', [
   row(
@@ -178,9 +178,7 @@ testNetworkFaults('Y: parley waits for the events of an empty session', [
   ),
 ])
 
-const numbered = Array.from({ length: 150 }, (_, i) =>
-  i === 149 ? done('i1') : { id: `r${i}`, type: 'session.status_running' },
-)
+const numbered = [...Array.from({ length: 149 }, (_, i) => ({ ...running, id: `r${i}` })), done('i1')]
 /** Lists the first `limit` events (at most 1,000), without a field that shows whether more events follow. */
 const withoutNextPage =
   (...events: object[]): Script =>
@@ -201,14 +199,8 @@ testNetworkFaults('Y: parley does not rely on lists that may be incomplete', [
   row(
     'Y110: events send --follow sends nothing if a list of 1,000 events does not show whether it is complete',
     [...sendAndFollow, '--errors', 'json'],
-    withoutNextPage(
-      ...Array.from({ length: 1200 }, (_, i) => ({ id: `r${i}`, type: 'session.status_running' })),
-    ),
-    {
-      code: 8,
-      reqs: 2,
-      err: ['ends after 1000 events, and does not show whether more follow', '"sent":"no"'],
-    },
+    withoutNextPage(...Array.from({ length: 1200 }, (_, i) => ({ ...running, id: `r${i}` }))),
+    { code: 8, reqs: 2, err: ['ends after 1000 events, and does not show whether more', '"sent":"no"'] },
   ),
 ])
 

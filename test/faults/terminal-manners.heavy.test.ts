@@ -24,20 +24,15 @@ function answerAfterSpinner(): Pick<FaultRow, 'script' | 'during'> {
 }
 
 testFaultsOnce('V: parley prints readable output on a terminal', [
-  ...(
-    [
-      ['NO_COLOR=1', 'has no colors with NO_COLOR=1', false],
-      ['', 'has colors without a color setting', true],
-    ] as const
-  ).map(
-    ([env, rule, isColored]): FaultRow => ({
-      name: `V41: the spinner of parley ${rule}`,
+  ...['NO_COLOR=1', ''].map(
+    (env): FaultRow => ({
+      name: `V41: the spinner of parley has ${env ? `no colors with ${env}` : 'colors without a color setting'}`,
       shell: terminalCommand(`stty cols 80 rows 24; TERM=xterm ${env} parley chat hi`),
       ...answerAfterSpinner(),
       code: 0,
       out: (out) => {
         expect(out.toString()).toContain('waiting for the answer')
-        expect(out.includes('\x1b[36m')).toBe(isColored)
+        expect(out.includes('\x1b[36m')).toBe(env === '')
         return true
       },
     }),
