@@ -37,9 +37,7 @@ const parts = [...new Set(sections.map((section) => section.replace(/,.*/, '')))
 function citedSections(text: string): string[] {
   const cited = new RegExp(`(?:[(;] ?([a-z ]+)|\\b(${parts.join('|')})), (\\d[\\d., and]*)`, 'gi')
   return [...text.matchAll(cited)].flatMap(([, inBrackets, byName, numbers = '']) =>
-    [...numbers.matchAll(/\d+(\.\d+)?/g)].map(([number]) =>
-      `${inBrackets ?? byName}, ${number}`.toLowerCase(),
-    ),
+    [...numbers.matchAll(/[\d.]*\d/g)].map(([number]) => `${inBrackets ?? byName}, ${number}`.toLowerCase()),
   )
 }
 
@@ -53,10 +51,9 @@ const isThere = ({ path, heading }: { path: string; heading: string | undefined 
   existsSync(join(root, path)) && (heading === undefined || headingsOf(read(path)).includes(heading))
 
 test('all files that test/mutants/modules.json names exist', () => {
-  const modules: { files: string[]; tests: string[] }[] = Object.values(
-    JSON.parse(read('test/mutants/modules.json')),
-  )
-  const paths = modules
+  type Module = { files: string[]; tests: string[] }
+  const modules: Record<string, Module> = JSON.parse(read('test/mutants/modules.json'))
+  const paths = Object.values(modules)
     .flatMap(({ files, tests }) => [...files, ...tests])
     // For a pattern of all files of a folder, only the folder must exist.
     .map((pattern) => pattern.replace(/\/\*.*/, ''))
@@ -74,7 +71,7 @@ test('all pages and sections that comments cite exist', () => {
     ...citedSections(text).map((name) => ({ file, name, isFound: sections.includes(name) })),
     ...citedPages(text).map((page) => ({
       file,
-      name: [page.path, page.heading].join(', '),
+      name: `${page.path}, ${page.heading}`,
       isFound: isThere(page),
     })),
   ])

@@ -10,11 +10,7 @@ const runInShell = (words: string) =>
 test.each([
   ['a prompt', `"$(printf 'caf\\351')"`, 'caf\ufffd'],
   ['the value of a flag', `hi -m "$(printf '\\377')"`, '\ufffd'],
-  [
-    'an argument after a typed U+FFFD',
-    `"a$(printf '\\357\\277\\275')" "b$(printf '\\377')"`,
-    'a\ufffd or b\ufffd',
-  ],
+  ['a word after U+FFFD', `"a$(printf '\\357\\277\\275')" "b$(printf '\\377')"`, 'a\ufffd or b\ufffd'],
 ])('K31: parley exits with 2 if %s is not UTF-8 (needs Linux)', (_, words, named) => {
   const { status, stdout, stderr } = runInShell(words)
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' })

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { childEnvironment } from '../harness/environment.ts'
@@ -63,24 +63,11 @@ esac
 `
 
 async function createHome({ name, file }: Shell): Promise<string> {
-  const home = temporaryFolder()
   const { out, err, code } = await run(['completion', name])
   expect({ err, code }).toEqual({ err: '', code: 0 })
   const profiles = 'my work\na:b@c\n$(touch pwned)\n`touch pwned`\n'
-  const files = {
-    script: out,
-    [file]: out,
-    profiles,
-    words: '',
-    'bin/parley': fakeParley,
-    'notes.md': '',
-    'my file': '',
-    'dir/in.md': '',
-  }
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(home, path)), { recursive: true })
-    writeFileSync(join(home, path), text)
-  }
+  const files = { script: out, [file]: out, profiles, words: '', 'bin/parley': fakeParley }
+  const home = temporaryFolder({ ...files, 'notes.md': '', 'my file': '', 'dir/in.md': '' })
   chmodSync(join(home, 'bin/parley'), 0o755)
   return home
 }
@@ -162,11 +149,8 @@ for (const shell of shells) {
 
       test(`${name} loads the completion from the file in its completion folder`, async () => {
         const home = await createHome(shell)
-        const called = type(shell, home, [
-          shell.find,
-          'parley cha\t--fail-on-c\t',
-          'parley cha\t--fail-on-c\t',
-        ])
+        const line = 'parley cha\t--fail-on-c\t'
+        const called = type(shell, home, [shell.find, line, line])
         expect(called).toEqual(['<chat><--fail-on-cut>', '<chat><--fail-on-cut>'])
       })
     })

@@ -34,13 +34,8 @@ beforeAll(async () => {
   chmodSync(join(cwd, 'parley'), 0o755)
   spawnSync('sh', ['-c', 'git init -q && git add -N notes.md'], { cwd })
   server = await startEmulator()
-  env = {
-    ...childEnvironment,
-    PATH: `${cwd}:${process.env.PATH}`,
-    HOME: cwd,
-    PARLEY_IMAGE_MODEL: 'painter',
-    ...server.env,
-  }
+  const PATH = `${cwd}:${process.env.PATH}`
+  env = { ...childEnvironment, PATH, HOME: cwd, PARLEY_IMAGE_MODEL: 'painter', ...server.env }
 })
 
 afterAll(() => void server.child.kill())
@@ -50,31 +45,24 @@ const sh = (script: string) => spawnSync('sh', ['-c', script], { cwd, env, encod
 const send = 'parley events send -s sesn_1 --follow'
 
 /** Examples that prompt a person. */
-const prompts = (example: string) =>
-  example.startsWith('parley config init') || example === 'parley config delete work'
+const prompting = /^parley config (init|delete work$)/
 
-/** Returns the expected exit code of an example without a terminal. */
-const codeOf = (example: string) => (prompts(example) ? 2 : 0)
-
-test.each([...commandNames.filter((name) => name !== 'serve'), 'settings', 'input', 'policy'])(
-  'every example of parley help %s runs as printed (needs sh)',
-  async (name) => {
-    // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
-    const [page = ''] = (await readHelp(name)).split('\n  set -eo pipefail')
-    for (const example of findExamples(page)) {
-      if (name === 'events confirm') sh(`${send} 'Use a tool'`)
-      if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
-      // The emulator accepts only replies to tool uses that wait.
-      const waiting = example.includes('toolu_1')
-        ? sh(`${send} --interrupt 'Use a tool' --errors json`).stderr
-        : ''
-      const [, id = ''] = /"pending":\["(\w+)"\]/.exec(waiting) ?? []
-      const { status, stderr } = sh(example.replaceAll('toolu_1', id))
-      expect(status, `${example}: ${stderr}`).toBe(codeOf(example))
-      if (prompts(example)) expect(stderr).toContain('prompts on a terminal')
-    }
-  },
-)
+const names = [...commandNames.filter((name) => name !== 'serve'), 'settings', 'input', 'policy']
+test.each(names)('every example of parley help %s runs as printed (needs sh)', async (name) => {
+  // Scripts of topics run as a whole in `ci-topic.heavy.test.ts`.
+  const [page = ''] = (await readHelp(name)).split('\n  set -eo pipefail')
+  for (const example of findExamples(page)) {
+    if (name === 'events confirm') sh(`${send} 'Use a tool'`)
+    if (name === 'policy check') sh(`${send} hi; printf %s '${event}' > events.ndjson`)
+    // The emulator accepts only replies to tool uses that wait.
+    const waiting = example.includes('toolu_1') && sh(`${send} --interrupt 'Use a tool' --errors json`).stderr
+    const [, id = ''] = /"pending":\["(\w+)"\]/.exec(waiting || '') ?? []
+    const { status, stderr } = sh(example.replaceAll('toolu_1', id))
+    // Without a terminal, a prompt is a usage error.
+    expect(status, `${example}: ${stderr}`).toBe(prompting.test(example) ? 2 : 0)
+    if (prompting.test(example)) expect(stderr).toContain('prompts on a terminal')
+  }
+})
 
 test('the examples of parley help serve run as printed (needs sh)', async () => {
   const [serve = '', chat] = findExamples(await readHelp('serve'))

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
-import { run, temporaryFolder } from '../harness/run.ts'
+import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
 test.each([
   ['events run hi -s s --tool-timeout 5', '--tool-timeout works only with --tool'],
@@ -21,26 +21,19 @@ test.each([
   ['events send hi -s s --ids --follow', '--ids has no effect with --follow'],
 ])('parley exits with 2 if one of the flags would have no effect: %s', async (line, expectedText) => {
   const cwd = temporaryFolder({ 'b.nd': '"a"\n', 's.json': '{}', 'p.json': '{"rules":[]}' })
-  expect(await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })).toMatchObject({
-    code: 2,
-    out: '',
-    err: `parley: ${expectedText}\n`,
-    requests: [],
-  })
+  const ended = await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })
+  expect(ended).toMatchObject(rejected(2, `parley: ${expectedText}\n`))
 })
 
-test.each(['chat --batch b.nd --results', 'chat hi --thread', 'events run hi -s sesn_1 --audit'])(
-  'parley exits with 2 if a file to which it appends is named - or like a folder: %s',
-  async (line) => {
-    const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
-    for (const name of ['-', 'missing/']) {
-      const { code, err, requests } = await run([...line.split(' '), name], { cwd })
-      expect([code, requests]).toEqual([2, []])
-      expect(err).toContain(`'${name}' is not the name of a file`)
-    }
-    expect(readdirSync(cwd)).toEqual(['b.nd'])
-  },
-)
+const appending = ['chat --batch b.nd --results', 'chat hi --thread', 'events run hi -s sesn_1 --audit']
+test.each(appending)('parley exits with 2 if the file is named - or like a folder: %s', async (line) => {
+  const cwd = temporaryFolder({ 'b.nd': '"a"\n' })
+  for (const name of ['-', 'missing/'])
+    expect(await run([...line.split(' '), name], { cwd })).toMatchObject(
+      rejected(2, `'${name}' is not the name of a file`),
+    )
+  expect(readdirSync(cwd)).toEqual(['b.nd'])
+})
 
 test.each([
   ['chat hi -f', '-f: '],
@@ -54,12 +47,10 @@ test.each([
   ['policy check', ''],
 ])('parley exits with 2 and names the flag if a file has an empty name: %s ""', async (line, what) => {
   const words = line.endsWith('@') ? line.split(' ') : [...line.split(' '), '']
-  const env = { PARLEY_IMAGE_MODEL: 'm' }
-  expect(await run(words, { env, cwd: temporaryFolder() })).toMatchObject({
-    code: 2,
-    err: `parley: ${what}the name of a file is empty: is a variable unset?\n`,
-    requests: [],
-  })
+  const ended = await run(words, { env: { PARLEY_IMAGE_MODEL: 'm' }, cwd: temporaryFolder() })
+  expect(ended).toMatchObject(
+    rejected(2, `parley: ${what}the name of a file is empty: is a variable unset?\n`),
+  )
 })
 
 test('--batch accepts --no-stream and --no-markdown, although a batch never streams and has no Markdown layout', async () => {

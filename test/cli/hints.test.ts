@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { run } from '../harness/run.ts'
 
+const chatFirst = 'to ask a model, put chat before the prompt.'
+const before = 'is a word of the text, put it before the flag.'
+
 /** A message that ends with a full stop is the whole message. */
 test.each([
   ['chat hi --json', "--raw prints the service's JSON"],
@@ -23,29 +26,17 @@ test.each([
   ['help exitcodes', '(did you mean exit-codes?)'],
   ['help list', "'parley help events list'"],
   ['help chat nope', "unknown command or topic 'chat nope': 'parley chat' has no subcommands."],
-  [
-    'help ci github',
-    "the topic 'ci' has no subtopics; 'parley help' prints one topic at a time: parley help ci.",
-  ],
+  ['help ci github', "'ci' has no subtopics; 'parley help' prints one topic at a time: parley help ci."],
   ['chat hi --timeot 3', '(did you mean --timeout?)'],
   ['chat hi --tokn=canary', "unknown flag '--tokn'"],
   ['chat -model alpha-3 hi', "unknown flag '-model' (did you mean --model?)."],
   ['chat hi -model=canary', "unknown flag '-model' (did you mean --model?)."],
   ['chat hi -output x.md', "unknown flag '-output' (did you mean --output?)."],
   ['chat hi -max 3', '(did you mean --max-output-tokens or --max-failed or --max-total-tokens?).'],
-  [
-    'chat hi -max-tokens 3',
-    "'-max-tokens': --max-output-tokens N limits the length of an answer, in chat and image.",
-  ],
+  ['chat hi -max-tokens 3', '--max-output-tokens N limits the length of an answer, in chat and image.'],
   ['chat hi -quiet', "unknown flag '-quiet' (did you mean --quiet?)."],
-  [
-    'hi',
-    "unknown command 'hi'; 'parley --help' lists the commands; to ask a model, put chat before the prompt.",
-  ],
-  [
-    'where is it --stream',
-    "unknown command 'where'; 'parley --help' lists the commands; to ask a model, put chat before the prompt.",
-  ],
+  ['hi', `unknown command 'hi'; 'parley --help' lists the commands; ${chatFirst}`],
+  ['where is it --stream', `unknown command 'where'; 'parley --help' lists the commands; ${chatFirst}`],
   ['-m X hi', "; a command's own flags go after its name, as in: parley chat -m …."],
   ['-z canary chat hi', "; a command's own flags go after its name, as in: parley chat -z …."],
   ['completion', 'the argument <shell> is missing: bash, zsh or fish.'],
@@ -53,24 +44,12 @@ test.each([
   ['api agents', 'the argument <path> is missing: a path such as /v1/sessions, with any query string.'],
   ['api -i agents /v1/sessions', "<service>: '/v1/sessions' is not one of gateway, agents."],
   ['chat --help=1', '--help takes no value.'],
-  [
-    'chat hi --stream false',
-    "--stream takes no value: --no-stream turns it off; if 'false' is a word of the text, put it before the flag.",
-  ],
-  [
-    'chat hi --allow-http true',
-    "--allow-http takes no value: if 'true' is a word of the text, put it before the flag.",
-  ],
+  ['chat hi --stream false', `--stream takes no value: --no-stream turns it off; if 'false' ${before}`],
+  ['chat hi --allow-http true', `--allow-http takes no value: if 'true' ${before}`],
   ['chat hi --errors', '--errors needs a value: json or github.'],
-  [
-    'chat hi --timeout -1',
-    '--timeout -1: must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds.',
-  ],
+  ['chat hi --timeout -1', 'must be a duration such as 500ms, 10s, 2m or 1h; a bare number is seconds.'],
   ['chat hi -m --raw', "-m needs a value; if the value is '--raw', write --model='--raw'."],
-  [
-    'config get base-url',
-    "unknown setting 'base-url' (did you mean baseUrl?); 'parley help settings' lists them.",
-  ],
+  ['config get base-url', "setting 'base-url' (did you mean baseUrl?); 'parley help settings' lists them."],
   ['config unset zzzzzzzzzzzz', "unknown setting 'zzzzzzzzzzzz'; 'parley help settings' lists them."],
   ['config set baseUrl', 'baseUrl needs a value: parley config set baseUrl VALUE.'],
   ['config set accessToken', 'accessToken: stdin is empty. Run the command on a terminal, or with < FILE.'],
@@ -91,21 +70,17 @@ test('parley accepts combined short flags and values attached to short flags', a
 
 test('the message for an invalid address omits a value that may contain a password', async () => {
   for (const value of ['canary@a.test', 'a.test/?key=canary', 'a.test#canary']) {
-    for (const argv of [
-      ['chat', 'hi', '--base-url', value],
-      ['config', 'set', 'baseUrl', value],
-    ]) {
-      const { err } = await run(argv)
+    for (const line of ['chat hi --base-url', 'config set baseUrl']) {
+      const { err } = await run([...line.split(' '), value])
       expect(err).toMatch(/^parley: (--base-url|baseUrl) must begin with /)
+      expect(err).not.toContain('canary')
     }
   }
 })
 
-test.each([[['sesn_2', '-s', 'sesn_1']], [['sesn_2 is down']]])(
-  'events send accepts a message that begins with a session id if the message has blanks or -s is given: %j',
-  async (words) => {
-    const env = { PARLEY_SESSION: 'sesn_1' }
-    const ended = await run(['events', 'send', ...words, '--dry-run', '--no-stdin'], { env })
-    expect(ended.code).toBe(0)
-  },
-)
+test('events send accepts a message that begins with a session id if it has blanks or -s is given', async () => {
+  const send = ['events', 'send', '--dry-run', '--no-stdin']
+  const env = { PARLEY_SESSION: 'sesn_1' }
+  expect((await run([...send, 'sesn_2', '-s', 'sesn_1'], { env })).code).toBe(0)
+  expect((await run([...send, 'sesn_2 is down'], { env })).code).toBe(0)
+})

@@ -10,7 +10,7 @@ test.each([
   ['--max-output-tokens with 360 digits', '--max-output-tokens', long, `"maxOutputTokens":${long}`],
   ['--max-output-tokens 0', '--max-output-tokens', '0', '"maxOutputTokens":0'],
 ])(
-  'P53: chat and image send the exact number of %s, and chat also with -i FILE or --batch',
+  'P53: chat and image send the exact number of %s, also in a body or batch',
   async (_, flag, value, field) => {
     const cwd = temporaryFolder({ 'body.json': '{"contents": [], "x": 1.10}', lines: '"hi"\n' })
     for (const argv of [

@@ -15,26 +15,18 @@ async function runPaged(argv: string[], world: RunOptions = {}, code?: number) {
     shown.push(command)
     return code
   }
-  const ended = await run(argv, {
-    tty: ['stdout', 'stderr'],
-    columns: 80,
-    rows: 24,
-    ...world,
-    env: { PAGER: 'pg', ...world.env },
-    runPager,
-  })
+  const terminal: RunOptions = { tty: ['stdout', 'stderr'], columns: 80, rows: 24, ...world }
+  const ended = await run(argv, { ...terminal, env: { PAGER: 'pg', ...world.env }, runPager })
   return { ...ended, shown }
 }
 
-test.each([['help ci'], ['chat --help'], ['events send -h'], ['--help'], ['help']])(
-  'parley %s shows long help in the pager',
-  async (words) => {
-    const { code, out, err, shown } = await runPaged(words.split(' '))
-    expect([code, out, err]).toEqual([0, '', ''])
-    const printed = await run([...words.split(' '), '--no-pager'], { tty: ['stdout'], columns: 80 })
-    expect(shown).toMatchObject([{ text: 'pg', input: printed.out }])
-  },
-)
+const long = ['help ci', 'chat --help', 'events send -h', '--help', 'help']
+test.each(long)('parley %s shows long help in the pager', async (line) => {
+  const { code, out, err, shown } = await runPaged(line.split(' '))
+  expect([code, out, err]).toEqual([0, '', ''])
+  const printed = await run([...line.split(' '), '--no-pager'], { tty: ['stdout'], columns: 80 })
+  expect(shown).toMatchObject([{ text: 'pg', input: printed.out }])
+})
 
 test.each<[env: Record<string, string>, pager: string, less: string]>([
   [{ PARLEY_PAGER: 'more -d', PAGER: 'pg' }, 'more -d', 'FRX'],
@@ -74,14 +66,11 @@ test.each([
   [undefined, 0],
   [1, 1],
   [127, 1],
-])(
-  'after the pager ends with %s (undefined: a signal), parley prints the help %i times',
-  async (code, count) => {
-    const ended = await runPaged(['help', 'ci'], {}, code)
-    expect([ended.code, ended.shown.length]).toEqual([0, 1])
-    expect(ended.out.match(/parley in a pipeline/g) ?? []).toHaveLength(count)
-  },
-)
+])('after the pager ends with %s (undefined: a signal), help is printed %i times', async (code, count) => {
+  const ended = await runPaged(['help', 'ci'], {}, code)
+  expect([ended.code, ended.shown.length]).toEqual([0, 1])
+  expect(ended.out.match(/parley in a pipeline/g) ?? []).toHaveLength(count)
+})
 
 test('the pager has the terminal and reads the whole text (needs script)', async () => {
   const folder = temporaryFolder()

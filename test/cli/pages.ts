@@ -29,9 +29,7 @@ async function print(argv: string[]): Promise<string> {
 
 /** Returns the examples in the help of a command, or all commands in a topic. */
 export const findExamples = (text: string) =>
-  [...text.replace(/^.*\nExamples:/s, '').matchAll(/^ {2}((?:\S.*)?\bparley .*)$/gm)].map(
-    ([, line = '']) => line,
-  )
+  text.replace(/^.*\nExamples:/s, '').match(/(?<=^ {2})(?:\S.*)?\bparley .*$/gm) ?? []
 
 interface Block {
   /** Heading above the block. Empty at the start of a topic. */
