@@ -108,6 +108,13 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const hasSpinner = !isSingle && !parts.hasOutput && !isBatch
     const attempt = async (attempts: number): Promise<T> => {
       if (attempts > 1) signed = await credentials.sign(request)
+      const { passed } = deadline
+      if (passed) {
+        const isUserDeadline = passed.limitText === undefined || undefined
+        throw new CliError('not-sent', passed.limitText ?? 'the deadline passed', {
+          deadline: isUserDeadline,
+        })
+      }
       if (reportData.attempts++ === 0) reportData.firstRequestMs = host.timers.now()
       parts.onAttempt?.(call.state)
       call.beginAttempt()

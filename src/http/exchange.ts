@@ -63,7 +63,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   start(): void {
     this.#options.cleanups.add(this.#finish)
-    if (!this.#limits.endIfPassed()) this.#send()
+    this.#send()
   }
 
   onRequestStart(): void {

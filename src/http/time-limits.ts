@@ -15,8 +15,9 @@ export function createTimeLimits(
   let isPaused = false
   let isOver = false
   let refreshes = 0
-  const endAfterDeadline = (passed: Deadline) => onEnd(passed.limitText ?? 'the deadline passed', passed)
-  const cancelDeadline = deadline?.onPass(endAfterDeadline)
+  const cancelDeadline = deadline?.onPass((passed) =>
+    onEnd(passed.limitText ?? 'the deadline passed', passed),
+  )
 
   function start(): void {
     refreshes++
@@ -37,11 +38,6 @@ export function createTimeLimits(
   }
 
   return {
-    endIfPassed(): boolean {
-      const passed = deadline?.passed
-      if (passed) endAfterDeadline(passed)
-      return passed !== undefined
-    },
     start,
     refresh() {
       refreshes++

@@ -91,21 +91,20 @@ export async function pollEventList<T>(
   const deadline = run.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)
   const parts = { ...run.parts, deadline }
   let reconnects: ReconnectPolicy | undefined
-  for (let count = 0; ; count++) {
+  for (let count = 0; !deadline.hasPassed; count++) {
     try {
       const found = await read(listEventsOldestFirst(run.caller, { ...parts, isSingle: true }))
       reconnects?.recordResponse()
       if (found !== undefined) return found
     } catch (error) {
-      if (deadline.hasPassed) return undefined
+      if (deadline.hasPassed) break
       if (!(error instanceof CliError)) throw error
       reconnects = new ReconnectPolicy({ ...run, parts }, run.follower.outageNotes)
       const end = reconnects.findFinalFailure(error)
       if (end) throw end
     }
-    if (deadline.hasPassed) return undefined
     if (count === 0) whenWaiting()
     await deadline.wait(pausesMs[count] ?? 2_000)
-    if (deadline.hasPassed) return undefined
   }
+  return undefined
 }

@@ -105,6 +105,13 @@ test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle
   expect(second?.at).toBeGreaterThan(7000)
 })
 
+test('at the deadline, a reply without a response is unknown, and the report counts only requests that were sent', async () => {
+  const service = createSessionService({ posts: [waits, { type: allowed.type, fault: 'stall' }] })
+  const { code, err, requests } = await service.run([...line, ...report, '--deadline', '4'])
+  expect(code, err).toBe(10)
+  expect(service.report()).toMatchObject({ deadline: true, sent: 'unknown', attempts: requests.length })
+})
+
 test('if no idle event follows a reply that got a 500, events run exits with 10 and a resume command after 30 s', async () => {
   const service = createSessionService({ posts: [waits, fails, again] })
   const { run, replies, requests } = service
