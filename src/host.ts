@@ -10,7 +10,7 @@ import {
   reportBugs,
   suspendProcess,
 } from './signals.ts'
-import { createStdStream, findOpenFilePath, findStdinKind } from './std-streams.ts'
+import { createStdStream, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
 export function createProcessHost(): Host {
@@ -28,9 +28,6 @@ export function createProcessHost(): Host {
     stdin: {
       get kind() {
         return findStdinKind()
-      },
-      get file() {
-        return findOpenFilePath(0)
       },
       open: () => process.stdin,
       setRaw: (isRaw) => void process.stdin.setRawMode(isRaw),

@@ -1,13 +1,4 @@
-import {
-  constants,
-  fstatSync,
-  readFileSync,
-  realpathSync,
-  type Stats,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { constants, fstatSync, readFileSync, type Stats, statSync, writeFileSync, writeSync } from 'node:fs'
 import { hasErrorCode } from './errors.ts'
 import type { Stdin } from './io/input.ts'
 import type { StdStream } from './io/output.ts'
@@ -24,9 +15,6 @@ export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.Writ
     get isTerminal() {
       isOnTerminal ??= isTerminal(descriptor)
       return isOnTerminal
-    },
-    get file() {
-      return findOpenFilePath(descriptor)
     },
     get isClosed() {
       return wasClosed(descriptor)
@@ -106,14 +94,6 @@ function wasClosed(descriptor: number): boolean {
     return (Number.parseInt(flags, 8) & constants.O_RDWR) !== 0
   } catch {
     return false
-  }
-}
-
-export function findOpenFilePath(descriptor: number): string | undefined {
-  try {
-    return fstatSync(descriptor).isFile() ? realpathSync(`/dev/fd/${descriptor}`) : undefined
-  } catch {
-    return undefined
   }
 }
 

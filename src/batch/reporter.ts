@@ -36,7 +36,7 @@ export class BatchReporter {
     this.#isResumable = isResumable
     this.#saved = new FallbackFile(context, 'ndjson')
     this.#spinner = createSpinner(context)
-    this.#isPiped = !context.output.isTerminal && context.host.stdout.file === undefined
+    this.#isPiped = !context.output.isTerminal && context.host.stdout.writeWhole === undefined
     context.reportData.counts = () => this.#counts()
     this.#showProgress()
     this.#stopProgressLines = printProgressLines(

@@ -66,19 +66,12 @@ function getFileName(option: Option, value = ''): string | undefined {
   return option instanceof TextFlag && /^@(?!@)/.test(text) ? text.slice(1) : undefined
 }
 
-function findImplicitFiles(host: Host, readsStdin: boolean): NamedFile[] {
-  const path = findProfilePath(host)
-  const profile = path === undefined ? undefined : identify(host, path)
-  return [
-    { about: 'the profile file', isWritten: false, identity: profile },
-    {
-      about: 'the file that stdin reads',
-      isWritten: false,
-      identity: readsStdin ? host.stdin.file : undefined,
-    },
-    { about: 'the file that receives stdout', isWritten: true, identity: host.stdout.file },
-  ]
-}
+const findImplicitFiles = (host: Host, readsStdin: boolean): NamedFile[] =>
+  [
+    { about: 'the profile file', name: findProfilePath(host), isWritten: false },
+    { about: 'the file that stdin reads', name: readsStdin ? '/dev/stdin' : '-', isWritten: false },
+    { about: 'the file that receives stdout', name: '/dev/stdout', isWritten: true },
+  ].map(({ name, ...file }) => ({ ...file, identity: identify(host, name) }))
 
 function identify(host: Host, name = '-', about = ''): string | undefined {
   if (name === '') throw usageError(`${about}: the name of a file is empty: is a variable unset?`)

@@ -27,8 +27,6 @@ import { escapeShellWord } from './shell-quote.ts'
 /** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
 export interface Stdin {
   kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  /** Real path, if stdin is a regular file. */
-  readonly file?: string | undefined
   open(): Readable
   /** In raw mode, the terminal delivers each key, including Ctrl-C, without echo. */
   setRaw?(isRaw: boolean): void

@@ -14,8 +14,6 @@ export interface Output {
 
 export interface StdStream {
   isTerminal: boolean
-  /** Real path, if the stream is a regular file. */
-  readonly file?: string | undefined
   readonly isClosed?: boolean | undefined
   columns?: number
   rows?: number
