@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import type { ProcessInfo } from '../io/paths.ts'
 import { findHeaderSecrets } from '../secrets.ts'
-import { permissionAdvice } from '../settings/profile-file.ts'
+import { findExposedPath, permissionAdvice } from '../settings/profile-file.ts'
 import {
   addressSettings,
   findSecretOrigin,
@@ -76,13 +76,14 @@ const temporaryFailure = 75
  */
 async function runSecretCommand(
   context: Context,
-  { values, origins, profile: { exposedPath } }: ResolvedSettings,
+  { values, origins }: ResolvedSettings,
   setting: 'accessTokenCommand' | 'apiKeyCommand',
 ): Promise<string> {
   const { host, deadline } = context
   const { source, label } = origins[setting] ?? {}
   const failed = (why: string) => authError(`${setting} (${label}) ${why}`)
-  if (source === 'profile' && exposedPath !== undefined)
+  const exposedPath = source === 'profile' ? findExposedPath(host) : undefined
+  if (exposedPath !== undefined)
     throw failed(`is not run: others can write ${exposedPath}; ${permissionAdvice}`)
   const maxMs = Math.min(maxRunMs, values.timeout * 1000 || Infinity)
   const limit = deadline.narrow(maxMs, `did not end within ${maxMs / 1000} s`)

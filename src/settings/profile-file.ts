@@ -76,6 +76,7 @@ export async function readProfileFile(
   return bytes === undefined ? {} : parseProfiles(bytes, path)
 }
 
+/** Returns a path that other users can write to: the profile file, a link to it, or a folder of either. */
 export function findExposedPath(info: ProcessInfo): string | undefined {
   const path = findProfilePath(info)
   const { uid } = info

@@ -2,12 +2,7 @@ import { suggestSpelling } from '../argv/spelling.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import type { ProcessInfo } from '../io/paths.ts'
-import {
-  findExposedPath,
-  type ProfileFile,
-  readProfileFile,
-  UnreadableProfileFileError,
-} from './profile-file.ts'
+import { type ProfileFile, readProfileFile, UnreadableProfileFileError } from './profile-file.ts'
 import { findSecretPair, isSecretSetting, type SettingName, settingNames } from './table.ts'
 
 export interface Profile {
@@ -19,11 +14,6 @@ export interface Profile {
   isNamed: boolean
   /** Source of the name, such as `--profile` or `config use`. */
   chosenBy: string
-  /**
-   * Path that other users can write to: the profile file, a link to it, or a folder of either. If set, parley
-   * runs no command of the profile.
-   */
-  exposedPath?: string | undefined
 }
 
 /** The built-in profile uses the emulator and cannot be changed. */
@@ -52,7 +42,6 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   const { host, flags, messages, secrets } = context
   const choice = { named: flags.profile, env: host.env }
   const requested = chooseProfileName({}, choice)
-  const exposedPath = requested.name === demoProfileName ? undefined : findExposedPath(host)
   let file: ProfileFile = {}
   try {
     if (requested.name !== demoProfileName) file = await readProfileFile(host, messages)
@@ -66,13 +55,7 @@ export async function readProfile(context: Context, isForRun = false): Promise<P
   const values = findProfileValues(file, name)
   if (values === undefined && isRequested) throw createUnknownProfileError(file, name)
   for (const setting of settingNames.filter(isSecretSetting)) secrets.add(String(values?.[setting] ?? ''))
-  return {
-    name,
-    chosenBy,
-    values: values ?? {},
-    isNamed: choice.named !== undefined,
-    exposedPath,
-  }
+  return { name, chosenBy, values: values ?? {}, isNamed: choice.named !== undefined }
 }
 
 /** Returns the name of the profile to use, even if no such profile exists. */

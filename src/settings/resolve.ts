@@ -86,17 +86,15 @@ export function resolveSettings(sources: SettingSources): Omit<ResolvedSettings,
   return { values: values as Settings, origins, profile: sources.profile }
 }
 
+export const addressSettings = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
+
 /**
  * With `--profile`, these settings do not come from the environment, so that each secret goes to the address
  * of its profile.
  */
 const profileOnlySettings: readonly SettingName[] = [
-  'baseUrl',
-  'accessToken',
-  'accessTokenCommand',
-  'agentsUrl',
-  'apiKey',
-  'apiKeyCommand',
+  ...Object.values(addressSettings),
+  ...Object.values(secretSettings).flat(),
   'workspaceId',
 ]
 
@@ -149,8 +147,6 @@ function parseValue({ setting, value, origin: { source, label } }: UncheckedSett
 }
 
 export const serviceNames = { gateway: 'the gateway', agents: 'the session service' }
-
-export const addressSettings = { gateway: 'baseUrl', agents: 'agentsUrl' } as const
 
 export function findSecretOrigin(
   { origins }: Pick<ResolvedSettings, 'origins'>,
