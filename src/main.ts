@@ -35,7 +35,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   for (const name of ['PARLEY_ACCESS_TOKEN', 'PARLEY_API_KEY']) secrets.add(host.env[name] ?? '')
   const reportData = new ReportData(host.timers.now())
   const tracker = new WorkTracker()
-  const report = new RunReport(argv, { host, reportData, tracker, secrets })
+  const report = new RunReport({ host, reportData, tracker, secrets })
   let ending: Promise<number> | undefined
   let ended: CliError | undefined
   let wrap: (message: string) => string = String
@@ -69,11 +69,12 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       await writeTextToStdout(host.stdout, text)
       return 0
     }
-    checkArguments(argv, host, report)
     // A signal handler cannot wait for an import, so the wrapper is created now.
     wrap = await createLineWrapper(host.stderr)
+    host.checkArguments?.(argv)
+    report.readFlags(argv)
     const { runProgram } = await import('./cli/program.ts')
-    const program = runProgram(argv, host, { run, version, report })
+    const program = runProgram(argv, host, { run, report })
     const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramResult => {
       if (error instanceof OutputClosedError) return { exit: 0 }
       throw error
@@ -130,9 +131,9 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     // A closed stderr does not change the exit code.
     const print = (stderr: StdStream, text: string) => writeTextToStdout(stderr, text, until).catch(() => {})
     const shown = secrets.redactFailure(whole)
-    const text = isJson
-      ? renderFailureAsJson(shown)
-      : secrets.redact(await renderForPerson(shown, argv, host))
+    // Reads `--color` from the raw arguments, because it also applies to the message about invalid arguments.
+    const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)
+    const text = isJson ? renderFailureAsJson(shown) : secrets.redact(renderFailure(shown, style, wrap))
     await print(host.stderr, text)
     const annotation = () => secrets.redact(renderGithubAnnotation(shown, getCommandName()))
     if (isForGithub) await print(outer.stderr, annotation())
@@ -150,16 +151,6 @@ function catchMessage(work: () => void): string | undefined {
 }
 
 const getMessage = (error: unknown) => (error as Error).message
-
-/** The value of `--report` may be invalid UTF-8, too, so after invalid arguments parley writes no report. */
-function checkArguments(argv: string[], host: Host, report: RunReport): void {
-  try {
-    host.checkArguments?.(argv)
-  } catch (error) {
-    report.disable()
-    throw error
-  }
-}
 
 /** `--version` and `completion` need no command tree, and loading it would take most of their time. */
 async function findStaticText(argv: string[]): Promise<string | undefined> {
@@ -181,15 +172,6 @@ function cleanUp(cleanups: ArraySet<() => unknown>): boolean {
     cleanups.delete(clean)
   }
   return isAtStart
-}
-
-/**
- * Reads `--color` from the raw arguments, because the flag also applies to the message about invalid
- * arguments.
- */
-async function renderForPerson(failure: CliError, argv: string[], host: Host): Promise<string> {
-  const style = await createStyle(findFlagValue(argv, '--color'), host.env, host.stderr.isTerminal)
-  return renderFailure(failure, style, await createLineWrapper(host.stderr))
 }
 
 async function withGuard(host: Host) {

@@ -6,9 +6,15 @@ export class RunReport {
   #name: string | undefined
   #write: ((end: RunOutcome) => void) | undefined
 
-  /** Reads the flags from the raw arguments, because they apply even if other arguments are invalid. */
-  constructor(argv: string[], source: ReportSource) {
+  constructor(source: ReportSource) {
     this.#source = source
+  }
+
+  /**
+   * Reads the raw arguments, because the flags apply even if other arguments are invalid. Not called for
+   * arguments that are not UTF-8, because the name of the report may be one of them.
+   */
+  readFlags(argv: string[]): void {
     // A preview sends nothing, so it has no report.
     if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
   }

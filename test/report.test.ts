@@ -240,7 +240,8 @@ function prepare() {
   const [reportData, tracker, secrets] = [new ReportData(2000), new WorkTracker(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
   const source = { host: { cwd, timers }, reportData, tracker, secrets }
-  const report = new RunReport(['--report', 'r.json'], source)
+  const report = new RunReport(source)
+  report.readFlags(['--report', 'r.json'])
   return { cwd, reportData, tracker, secrets, source, report }
 }
 

@@ -1,4 +1,5 @@
 import { CommanderError, type Option } from 'commander'
+import { version } from '../../package.json'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { HelpSource } from '../commands/command.ts'
@@ -19,7 +20,6 @@ import { describeUnknownName } from './unknown-names.ts'
 
 interface ProgramOptions {
   run: RunContext
-  version: string
   /** `disable` prevents a report that would replace a file of another flag. */
   report: { open(): Promise<void>; disable(): void }
 }
@@ -123,7 +123,7 @@ class Program implements HelpSource {
         getErrHasColors: () => false,
       })
       .configureHelp({ ...helpLayoutOptions, subcommandTerm: (command) => command.name() })
-      .version(this.#options.version, '-V, --version', 'print the version')
+      .version(version, '-V, --version', 'print the version')
     root.entry = rootCommandEntry
     this.#openGroup(root)
     return root
