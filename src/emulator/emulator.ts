@@ -16,7 +16,6 @@ import {
   toMessageResponse,
   toMessageStreamResponse,
   toNativeResponse,
-  toNativeStreamResponse,
 } from './gateway.ts'
 import { type EmulatedResponse, toErrorResponse, toHttpResponse, toJsonResponse } from './response.ts'
 import { EmulatedSessions, type EmulatedSessionsOptions } from './sessions/sessions.ts'
@@ -45,8 +44,7 @@ function createHandlers({ answer, ...options }: EmulatorOptions): Handlers {
     const composed = composeEmulatedAnswer(call.body, call.model, answer)
     if (composed.hasWrongToken)
       return toErrorResponse(400, 'continuationToken does not belong to this prompt')
-    if (isNative || composed.isPart)
-      return isStream ? toNativeStreamResponse(composed) : toNativeResponse(composed)
+    if (isNative || composed.isPart) return toNativeResponse(composed, isStream)
     return isStream ? toMessageStreamResponse(composed) : toMessageResponse(composed)
   }
   return {

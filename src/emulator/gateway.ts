@@ -97,30 +97,35 @@ export function toMessageStreamResponse(answer: EmulatedAnswer): EmulatedRespons
   return toEventStreamResponse(events.map((event) => ({ event: event.type, data: JSON.stringify(event) })))
 }
 
-/** Creates a response in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). */
-export const toNativeResponse = (answer: EmulatedAnswer): EmulatedResponse =>
-  toJsonResponse(createNativeChunk(answer, answer.text, true))
-
-export function toNativeStreamResponse(answer: EmulatedAnswer): EmulatedResponse {
-  const pieces = splitWords(answer.text)
-  const chunks = pieces.map((text, index) => createNativeChunk(answer, text, index === pieces.length - 1))
+/**
+ * Creates a response in the native form, with `candidates` (src/wire/README.md: gateway, 2.2). With `isStream`,
+ * streams the words of the answer.
+ */
+export function toNativeResponse(answer: EmulatedAnswer, isStream: boolean): EmulatedResponse {
+  const reason = answer.next === undefined ? (answer.isCut ? 'MAX_TOKENS' : 'STOP') : 'CONTINUATION'
+  const end = { finishReason: reason, continuationToken: answer.next }
+  if (!isStream) return toJsonResponse(createNativeChunk(answer, [{ text: answer.text }], end))
+  const words = splitWords(answer.text)
+  const chunks = words.map((text, index) =>
+    createNativeChunk(answer, [{ text }], index === words.length - 1 ? end : {}),
+  )
   return toEventStreamResponse(chunks.map((chunk) => ({ event: '', data: JSON.stringify(chunk) })))
 }
 
-function createNativeChunk(answer: EmulatedAnswer, text: string, isLast: boolean) {
-  const { inputTokens, outputTokens, isCut, next, model } = answer
-  const reason = next === undefined ? (isCut ? 'MAX_TOKENS' : 'STOP') : 'CONTINUATION'
-  const end = isLast ? { finishReason: reason, continuationToken: next } : {}
-  return {
-    candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...end }],
-    usageMetadata: {
-      promptTokenCount: inputTokens,
-      candidatesTokenCount: outputTokens,
-      totalTokenCount: inputTokens + outputTokens,
-    },
-    modelVersion: model,
-  }
-}
+const createNativeChunk = (
+  { inputTokens, outputTokens, model }: Pick<EmulatedAnswer, 'inputTokens' | 'outputTokens' | 'model'>,
+  parts: object[],
+  end: object,
+) => ({
+  candidates: [{ content: { role: 'model', parts }, index: 0, ...end }],
+  usageMetadata: {
+    promptTokenCount: inputTokens,
+    candidatesTokenCount: outputTokens,
+    totalTokenCount: inputTokens + outputTokens,
+    thoughtsTokenCount: 0,
+  },
+  modelVersion: model,
+})
 
 const splitWords = (text: string) => text.match(/\s*\S+\s*$|\s*\S+/g) ?? [text]
 
@@ -139,19 +144,11 @@ const picture =
   'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNgGNwAAACgAAGO+7G0AAAAAElFTkSuQmCC'
 
 export function createImageResponse(request: GenerateRequest, model: string): EmulatedResponse {
-  const promptTokens = Math.max(1, estimateTokens(readTexts(request).join(' ')))
+  const inputTokens = Math.max(1, estimateTokens(readTexts(request).join(' ')))
   const parts = [
     { text: 'The emulator ignores the prompt and always sends this image.' },
     { inlineData: { mimeType: 'image/png', data: picture } },
   ]
-  return toJsonResponse({
-    candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }],
-    usageMetadata: {
-      promptTokenCount: promptTokens,
-      candidatesTokenCount: 1290,
-      totalTokenCount: promptTokens + 1290,
-      thoughtsTokenCount: 0,
-    },
-    modelVersion: model,
-  })
+  const answer = { inputTokens, outputTokens: 1290, model }
+  return toJsonResponse(createNativeChunk(answer, parts, { finishReason: 'STOP' }))
 }
