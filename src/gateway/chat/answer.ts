@@ -67,7 +67,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   /** JSON with images, files and unreadable parts, which parley does not print. */
   const files: string[] = []
   let hasOutput = false
-  let hasUnreadContent = false
   const writer = new AnswerWriter(context, 'txt')
   const breakLine = () => !file && shown.breakLine()
   cleanups.add(breakLine)
@@ -132,9 +131,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
         if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosedError)) await print()
         breakLine()
-        // A body that was cut may contain only events without content, such as `message_start`. Such a body
-        // is not saved.
-        hasUnreadContent = !(error instanceof CliError && error.details.isCutOff)
         if (isErrorAnswer(error) && !decoder.hasContent()) received = undefined
         throw writer.failure ? joinFailures(writer.failure, error) : error
       } finally {
@@ -207,8 +203,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    * Does not save a web page, nor events without content.
    */
   function saveUndecoded(): SavedData | undefined {
-    if (!received) return undefined
-    if (!hasUnreadContent && !received.isInsideValue() && received.otherContent.size === 0) return undefined
+    if (!received?.hasUnreadContent()) return undefined
     const bytes = received.unread()
     const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
     if (start === '' || start[0] === '<') return undefined

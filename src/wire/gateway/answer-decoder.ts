@@ -51,7 +51,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (reading.failure && progress !== 'ended') return 'settled'
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    isInsideValue: () => !decoder?.mayEndHere(),
+    /** Returns true if `unread` may have content, and not only events such as `message_start`. */
+    hasUnreadContent: () =>
+      reading.failure !== undefined || !decoder?.mayEndHere() || reader.otherContent.size > 0,
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     push(bytes: Uint8Array): void {
@@ -232,8 +234,8 @@ function addValue(
     // follow. Two events stop it: an error event, which ends the answer, and an unreadable event before any
     // text, because such a stream may never end. `--raw` prints the rest in any case.
     const continues = event !== undefined && isUnreadable && (images || reader.hasText)
-    if (!continues && !raw) throw failure
     reading.failure ??= failure
+    if (!continues && !raw) throw failure
     return undefined
   }
 }
