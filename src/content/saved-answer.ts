@@ -1,6 +1,6 @@
-import { appendFileSync, rm } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Context } from '../context.ts'
 import { type CliError, describeFileError, OutputClosedError } from '../errors.ts'
 import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
@@ -24,7 +24,7 @@ export const saveAnswerAfterFailure = (
  * signal handlers call it.
  */
 export function saveReceivedAnswer(
-  { host }: Pick<Context, 'host'>,
+  context: Pick<Context, 'host'>,
   content: Uint8Array | string,
   extension: string,
   file?: FileOutput,
@@ -34,7 +34,12 @@ export function saveReceivedAnswer(
   const isEmpty = typeof content === 'string' ? content.trim() === '' : content.length === 0
   if (isEmpty) return undefined
   const part = file?.savePart(content)
-  return part?.name === undefined ? saveInTemporaryFolder(host, content, extension) : part
+  if (part?.name !== undefined) return part
+  const fallback = new FallbackFile(context, extension)
+  fallback.write(content)
+  const { part: saved } = fallback
+  const isUnsaved = saved && saved.name === undefined && content.length <= maxBytesInFailure
+  return isUnsaved ? { ...saved, unsaved: toText(content, extension) } : saved
 }
 
 /**
@@ -42,27 +47,6 @@ export function saveReceivedAnswer(
  * into a string.
  */
 const maxBytesInFailure = 64 * 1024 * 1024
-
-const createSavedPath = ({ env }: Pick<Context['host'], 'env'>, extension: string): string =>
-  join(env.TMPDIR || tmpdir(), `parley-${crypto.randomUUID()}.${extension}`)
-
-function saveInTemporaryFolder(
-  host: Pick<Context['host'], 'env'>,
-  content: Uint8Array | string,
-  extension: string,
-): SavedData {
-  const path = createSavedPath(host, extension)
-  try {
-    writeFileAtomically(path, content, { mode: 0o600 })
-    return { outcome: `is saved as ${path}`, name: path }
-  } catch (error) {
-    const outcome = `could not be saved in ${dirname(path)}: ${describeFileError(error)}`
-    return {
-      outcome,
-      unsaved: content.length > maxBytesInFailure ? undefined : toText(content, extension),
-    }
-  }
-}
 
 function toText(content: Uint8Array | string, extension: string): string {
   if (typeof content === 'string') return content
@@ -91,18 +75,20 @@ export class FallbackFile {
 
   write(content: Uint8Array | string): void {
     // Creating the name loads Node's crypto module, which takes 3 % of the time of a chat.
-    this.#path ||= createSavedPath(this.#host, this.#extension)
+    const folder = this.#host.env.TMPDIR || tmpdir()
+    this.#path ||= join(folder, `parley-${crypto.randomUUID()}.${this.#extension}`)
     try {
       if (this.#problem === undefined) {
-        appendFileSync(this.#path, content, { mode: 0o600 })
+        if (this.#hasData) appendFileSync(this.#path, content)
+        else writeFileAtomically(this.#path, content, { mode: 0o600 })
         this.#hasData = true
         return
       }
     } catch (error) {
-      this.#problem = `${dirname(this.#path)}: ${describeFileError(error)}`
-      if (!this.#hasData) rm(this.#path, () => {})
+      this.#problem = `${folder}: ${describeFileError(error)}`
     }
-    if (typeof content === 'string' && this.#unsaved.length < maxBytesInFailure) this.#unsaved += content
+    if (typeof content === 'string' && this.#unsaved.length + content.length <= maxBytesInFailure)
+      this.#unsaved += content
   }
 
   get part(): SavedData | undefined {
