@@ -60,11 +60,7 @@ export class BatchRun implements BatchState {
   #pauseCause: CliError | undefined
   mayDuplicate = false
   readonly #unprintedResults: ArraySet<string> = new ArraySet()
-  /**
-   * Number of pending requests, reads and retry delays. When one of them ends, the loop of `runToEnd`
-   * continues.
-   */
-  #pending = 0
+  /** Continues the loop of `runToEnd` when a request, a read or a retry delay ends. */
   #wake = () => {}
 
   constructor(options: BatchRunOptions) {
@@ -145,20 +141,10 @@ export class BatchRun implements BatchState {
 
   /** Starts an operation that handles its own failures. Any other error is a bug and stops the batch. */
   #start(work: Promise<void>): void {
-    this.#pending++
-    const end = () => {
-      this.#pending--
-      this.#wake()
-    }
-    work.then(end, (error: unknown) => {
-      this.#stop(error)
-      end()
-    })
+    void work.catch((error: unknown) => this.#stop(error)).then(() => this.#wake())
   }
 
   async #waitForEvent(now: number, until: number): Promise<void> {
-    if (this.#pending === 0 && until === Infinity)
-      throw new Error('the batch would wait forever: no operation is pending')
     const at = this.phase === 'cancelled' ? until : Math.min(until, this.limits.deadlineMs)
     let cancelTimer = () => {}
     await new Promise<void>((resolve) => {

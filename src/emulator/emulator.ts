@@ -42,8 +42,6 @@ function createHandlers({ answer, ...options }: EmulatorOptions): Handlers {
   const sessions = new EmulatedSessions(options)
   const generate = (call: Call, isStream: boolean, isNative = false): EmulatedResponse => {
     const composed = composeEmulatedAnswer(call.body, call.model, answer)
-    if (composed.hasWrongToken)
-      return toErrorResponse(400, 'continuationToken does not belong to this prompt')
     if (isNative || composed.isPart) return toNativeResponse(composed, isStream)
     return isStream ? toMessageStreamResponse(composed) : toMessageResponse(composed)
   }

@@ -51,11 +51,10 @@ function choosePart(whole: string, prompt: string, request: GenerateRequest) {
   const count = Math.max(1, Math.min(Number(number), maxParts, all.length))
   const tokenOf = (index: number) => (index === 0 ? undefined : `part-${index + 1}-of-${count}`)
   const { continuationToken: given } = request as { continuationToken?: string }
-  const index = Array.from({ length: count }, (_, at) => tokenOf(at)).indexOf(given)
+  const index = Math.max(0, Array.from({ length: count }, (_, at) => tokenOf(at)).indexOf(given))
   const startOf = (at: number) => Math.floor((all.length * at) / count)
   return {
     text: all.slice(startOf(index), startOf(index + 1)).join(''),
-    hasWrongToken: index < 0,
     /** Only the native form of an answer supports parts. */
     isPart: count > 1,
     next: index + 1 < count ? tokenOf(index + 1) : undefined,

@@ -18,7 +18,6 @@ export async function readAnswerBody(
   { onChunk, timers }: { onChunk(chunk: Uint8Array): void | Promise<void>; timers: Timers },
 ): Promise<void> {
   let isFinished = false
-  let isConsuming = false
   /** Milliseconds since the last content of the answer. Comments of the stream are not content. */
   let silenceMs = 0
   let stopTimer = () => {}
@@ -32,9 +31,7 @@ export async function readAnswerBody(
       silenceMs += timers.now() - waitingSince
       if (!isFinished) stopTimer()
       const count = decoder.contentCount()
-      isConsuming = true
       await onChunk(chunk)
-      isConsuming = false
       const progress = isFinished ? undefined : decoder.progress()
       if (progress === 'ended') {
         isFinished = true
@@ -49,7 +46,7 @@ export async function readAnswerBody(
       waitingSince = timers.now()
     }
   } catch (error) {
-    if (!isFinished || isConsuming) throw error
+    if (!isFinished) throw error
   } finally {
     stopTimer()
   }

@@ -6,7 +6,6 @@ import type { ReadableResponse } from '../http/call.ts'
 import { addCountsToSums } from '../report-data.ts'
 import { needsContinuation } from '../wire/gateway/answer-forms.ts'
 import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
-import { createTextWithinLimit } from '../wire/json/text-limit.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 
 export interface AnswerPartOutcome extends AnswerOutcome {
@@ -134,13 +133,8 @@ export function toFailureAfterAnsweredRequest(error: CliError): CliError {
  * another body.
  */
 function addToken(body: Uint8Array, token: string): Uint8Array {
-  const text = Buffer.from(body).toString()
   const assignment = createJsonAssignment(['continuationToken'], JSON.stringify(token))
-  try {
-    return Buffer.from(createTextWithinLimit(() => editJson(text, [assignment])))
-  } catch (error) {
-    throw error instanceof CliError ? incomplete(`it cannot be continued: ${error.message}`) : error
-  }
+  return Buffer.from(editJson(Buffer.from(body).toString(), [assignment]))
 }
 
 export const createDeadlineCheck =

@@ -43,11 +43,11 @@ export class ReplaySession extends EmulatedSession {
   override describe() {
     const { id, events } = this
     const usage = events.findLast(({ event }) => event.type === 'session.usage')
-    const last = events.findLast(({ event }) => statusChange.test(event.type))
     return {
       id,
       type: 'session',
-      status: last ? (statusChange.exec(last.event.type)?.[1] ?? 'running') : 'idle',
+      // A replay adds events only when a client sends an event.
+      status: 'idle',
       created_at: getTime(this.#record[0]),
       updated_at: getTime(events.at(-1) ?? this.#record[0]),
       usage: usage?.event.usage,
@@ -58,8 +58,6 @@ export class ReplaySession extends EmulatedSession {
     for (const item of this.#record.slice(this.events.length, end)) this.publish(item)
   }
 }
-
-const statusChange = /^(?:user|system)\.|^session\.status_(idle|running|terminated|rescheduling)/
 
 const getTime = (item: EventItem | undefined): string => item?.event.processed_at ?? ''
 

@@ -25,7 +25,6 @@ export async function openImageDestination(
   context: Context,
   { output, fileStem, replaces }: { output: string | undefined; fileStem: string; replaces: boolean },
 ): Promise<ImageDestination> {
-  if (output === '') throw usageError('-o needs a file, a folder with a / at its end, or -')
   if (output === '-') return createStdoutDestination(context)
   if (/[\r\n]/.test(output ?? ''))
     throw usageError('-o must not have a line break: stdout has one path per line')

@@ -178,17 +178,13 @@ export function createEventsCheck() {
   }
 }
 
-export const EventsToSend = z
-  .custom<EventParameters[]>(Array.isArray, {
-    error: ({ input }) => (input === undefined ? 'is missing' : 'must be a list'),
-  })
-  .check(
-    z.check(({ value, issues }) => {
-      const check = createEventsCheck()
-      for (const event of value) check.add(event)
-      for (const problem of check.end()) issues.push({ code: 'custom', ...problem, input: undefined })
-    }),
-  )
+export const EventsToSend = z.custom<EventParameters[]>(Array.isArray, 'must be a list').check(
+  z.check(({ value, issues }) => {
+    const check = createEventsCheck()
+    for (const event of value) check.add(event)
+    for (const problem of check.end()) issues.push({ code: 'custom', ...problem, input: undefined })
+  }),
+)
 
 export const SendEventsBody = z.looseObject({ events: EventsToSend })
 export type SendEventsBody = z.infer<typeof SendEventsBody>

@@ -76,7 +76,6 @@ export function readEventError(error: unknown) {
 
 /** Returns how a workflow run ended (src/wire/README.md: public clients, 10). */
 export function readWorkflowRunResult({ result }: SessionEvent) {
-  if (typeof result === 'string') return { type: toNonEmptyText(result) }
   const { type, error } = toFields(result)
   return { type: toNonEmptyText(type), message: readEventError(error).message }
 }
