@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
@@ -14,14 +14,12 @@ import { createFailingStdout } from '../harness/stdout.ts'
 
 test('chat exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
   const folder = temporaryFolder()
-  const ended = await run(['chat', 'hi', '-o', '/dev/full', '--errors', 'json'], {
-    exchange: answering(message('paid for')),
-    env: { TMPDIR: folder },
-  })
+  const world = { exchange: answering(message('paid for')), env: { TMPDIR: folder } }
+  const ended = await run(['chat', 'hi', '-o', '/dev/full', '--errors', 'json'], world)
   expect(ended).toMatchObject({ code: 11, out: '' })
   const [name = ''] = readdirSync(folder)
   const saved = join(folder, name)
-  expect(readFileSync(saved, 'utf8')).toBe('paid for')
+  expect(readText(folder, name)).toBe('paid for')
   expect(statSync(saved).mode & 0o777).toBe(ownerOnlyMode)
   expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'file', kept: saved })
 })
@@ -35,10 +33,8 @@ test.each([
 })
 
 test('chat exits with 11 and names the folder if -o is a folder that does not exist', async () => {
-  const why = 'no such folder: give the path of a file'
-  expect(await run(['chat', 'hi', '-o', 'missing/'])).toMatchObject(
-    rejected(11, `parley: missing/: ${why}\n  nothing was sent\n`),
-  )
+  const err = 'parley: missing/: no such folder: give the path of a file\n  nothing was sent\n'
+  expect(await run(['chat', 'hi', '-o', 'missing/'])).toMatchObject(rejected(11, err))
 })
 
 test('image prints the image as base64 on stderr if it can be saved nowhere', async () => {

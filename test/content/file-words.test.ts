@@ -1,31 +1,16 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { png } from '../gateway/image/image.ts'
 import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
-const png = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQMAAABJtOi3AAAAA1BMVEUuoG6RpKaGAAAADElEQVR42mNg',
-  'base64',
-)
-
-function folder(): string {
-  const cwd = temporaryFolder()
-  for (const name of ['a.md', 'b.md', "it's.md"]) writeFileSync(join(cwd, name), name)
-  mkdirSync(join(cwd, 'src'))
-  return cwd
-}
+const folder = () => temporaryFolder({ 'a.md': 'a', 'b.md': 'b', "it's.md": 'c', 'src/d': 'd' })
 
 test.each([
   [['chat', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
   [['chat', '-f', 'a.md', '--', "it's.md"], `'it'\\''s.md'`],
   [['events', 'send', '-s', 's', '-f', 'a.md', 'b.md', 'Compare'], 'b.md'],
 ])('parley exits with 2 if a word next to -f names a file: %j', async (argv, word) => {
-  expect(await run(argv, { cwd: folder() })).toMatchObject({
-    code: 2,
-    out: '',
-    requests: [],
-    err: `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name as text, quote it together with other words\n`,
-  })
+  const err = `parley: ${word} is a file, but words are sent as text: -f ${word} adds the file. To send the name`
+  expect(await run(argv, { cwd: folder() })).toMatchObject(rejected(2, err))
 })
 
 test.each([
@@ -51,7 +36,6 @@ test.each([
   [['chat', 'What is it?'], 'an image, audio, video or PDF file'],
   [['events', 'send', '-s', 's', 'What is it?'], 'an image or PDF file'],
 ])('parley exits with 2 and names -f - if stdin is an image: %j', async (argv, kinds) => {
-  expect(await run(argv, { stdin: png })).toMatchObject(
-    rejected(2, `stdin: not UTF-8 text on line 1: -f - adds ${kinds}; if it`),
-  )
+  const advice = `stdin: not UTF-8 text on line 1: -f - adds ${kinds}; if it`
+  expect(await run(argv, { stdin: png() })).toMatchObject(rejected(2, advice))
 })

@@ -10,9 +10,8 @@ const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
 describe('chat makes the prompt from words and stdin', () => {
   test('chat sends stdin unchanged as the prompt if there are no words', async () => {
     const text = ' two\r\nlines\u0000 and no end'
-    expect(partsOf(await run(['chat'], { stdin: ['\ufeff', text.slice(0, 5), text.slice(5)] }))).toEqual([
-      { text },
-    ])
+    const stdin = ['\ufeff', text.slice(0, 5), text.slice(5)]
+    expect(partsOf(await run(['chat'], { stdin }))).toEqual([{ text }])
   })
 
   test('chat sends the words and the piped text as two parts of one turn', async () => {
@@ -76,21 +75,14 @@ describe('parley rejects input that is not UTF-8', () => {
   test.each([
     ['-f', ['chat', 'x', '-f', 'latin1.txt'], `latin1.txt: ${latin1}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
-  ])(
-    'P08: the message about input that is not UTF-8 names the line and suggests iconv: %s',
-    async (_, argv, expectedText) => {
-      const ended = await run(argv, { cwd })
-      expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] })
-    },
-  )
+  ])('P08: parley names the line that is not UTF-8 and suggests iconv: %s', async (_, argv, expectedText) => {
+    const ended = await run(argv, { cwd })
+    expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] })
+  })
 
   test.each([
     ['a gzip file for -f', ['chat', 'x', '-f', 'a.gz'], 'audio, video or PDF file: it is application/gzip'],
-    [
-      'a gzip file as the body of api',
-      ['api', 'gateway', '/x', '-i', 'a.gz'],
-      'a.gz: not UTF-8 text on line 1',
-    ],
+    ['a gzip body of api', ['api', 'gateway', '/x', '-i', 'a.gz'], 'a.gz: not UTF-8 text on line 1'],
   ])('P63: parley exits with 2 for binary input: %s', async (_, argv, expectedText) => {
     writeFileSync(join(cwd, 'a.gz'), gzipSync('text'))
     expect(await run(argv, { cwd })).toMatchObject(rejected(2, expectedText))
@@ -98,7 +90,7 @@ describe('parley rejects input that is not UTF-8', () => {
 })
 
 const body =
-  '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 123456789012345678901 }'
+  '{ "contents": [ {"role":"user", "parts":[{"text":"a","z":1}]} ], "n": 1.10, "big": 12345678901234567890 }'
 
 test('chat sends a body from stdin or -i byte for byte', async () => {
   const cwd = temporaryFolder({ 'b.json': `\ufeff${body}` })
@@ -112,7 +104,7 @@ test('chat adds words, then the fields of flags, then --set to a body, and keeps
   const flags = '-i b.json --max-output-tokens 5 --set contents[0].parts[0].z=2.0'
   const argv = ['chat', 'more', ...flags.split(' ')]
   const { requests } = await run(argv, { cwd })
-  expect(requests[0]?.text).toContain('"n": 1.10, "big": 123456789012345678901')
+  expect(requests[0]?.text).toContain('"n": 1.10, "big": 12345678901234567890')
   expect(requests[0]?.text).toContain('"z":2.0')
   expect(JSON.parse(requests[0]?.text ?? '')).toMatchObject({
     contents: [{ parts: [{ text: 'a' }] }, { role: 'user', parts: [{ text: 'more' }] }],
@@ -120,50 +112,48 @@ test('chat adds words, then the fields of flags, then --set to a body, and keeps
   })
 })
 
+const demo = ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test']
 test.each<[name: string, argv: string[], stdin: string | undefined, expectedText: string]>([
   ['a truncated body', ['chat'], '{"contents": [', 'stdin: not valid JSON: line 1, column 15'],
   [
     'a body with a wrong type',
     ['chat'],
-    '{"contents":[{"parts":[{"text":5}]}]}',
-    'stdin: contents[0].parts[0].text: must be text',
+    '{"contents":[{"role":5}]}',
+    'stdin: contents[0].role: must be text',
   ],
   ['an array as a body', ['chat', '-i', '-', '--set', 'x=1'], '[0]', 'stdin: must be an object'],
   ['a blank prompt', ['chat', ' '], undefined, 'the prompt is empty'],
   [
-    'a prompt that starts like a body',
+    'a prompt like a body',
     ['chat'],
     '{hello} x',
-    "property name expected; to send text, give it as words, or '-' for stdin",
+    "expected; to send text, give it as words, or '-' for stdin",
   ],
   [
     'a file of a tebibyte',
     ['chat', 'x', '-f', 'huge'],
     undefined,
-    'huge: longer than 512 MiB, the most that parley reads',
+    'huge: longer than 512 MiB, the most that',
   ],
   ['a thread and a body', ['chat', '--thread', 't.json', '-i', 'b.json'], undefined, 'both give a body'],
   [
-    'a base URL for the demo profile',
-    ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test'],
+    'a base URL for the demo',
+    demo,
     undefined,
-    '--base-url: cannot be used with the demo profile, which sends nothing over the network',
+    '--base-url: cannot be used with the demo profile, which sends',
   ],
   ['--curl with --dry-run', ['chat', 'x', '--curl', '--dry-run'], undefined, 'exclude each other'],
   ['a flag of another command', ['--raw', 'config', 'path'], undefined, "--raw does not apply to 'path'"],
   ['an empty model name', ['chat', 'x', '--model='], undefined, 'the model must not be'],
   ['a framing header', ['chat', 'x', '-H', 'Expect: 100-continue'], undefined, 'cannot be set'],
-])(
-  'parley sends nothing, exits with 2 and prints one error line for %s',
-  async (_, argv, stdin, expectedText) => {
-    const cwd = temporaryFolder({ 'b.json': '{"contents": [{"role": "user"', huge: '' })
-    truncateSync(join(cwd, 'huge'), 2 ** 40)
-    const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toContain(expectedText)
-    expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
-  },
-)
+])('parley exits with 2 and prints one error line for %s', async (_, argv, stdin, expectedText) => {
+  const cwd = temporaryFolder({ 'b.json': '{"contents": [{"role": "user"', huge: '' })
+  truncateSync(join(cwd, 'huge'), 2 ** 40)
+  const ended = await run(argv, { cwd, ...(stdin === undefined ? {} : { stdin }) })
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toContain(expectedText)
+  expect(ended.err).toMatch(/^parley: [^\n]+\n( {2}[^\n]+\n)*$/)
+})
 
 test.each([
   ['a prompt', ['hello']],

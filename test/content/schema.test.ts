@@ -32,14 +32,11 @@ function createStoppedTimers(): Timers & { expire(): void } {
     ...realTimers,
     now: () => now,
     wait(milliseconds, signal) {
-      const isOver = isDue && milliseconds <= 10_000
-      if (isOver) {
-        isDue = false
-        now += milliseconds
-      }
-      return isOver
-        ? realTimers.wait(1)
-        : new Promise((end) => signal?.addEventListener('abort', () => end()))
+      if (!isDue || milliseconds > 10_000)
+        return new Promise((end) => signal?.addEventListener('abort', () => end()))
+      isDue = false
+      now += milliseconds
+      return realTimers.wait(1)
     },
     expire() {
       isDue = true
@@ -56,14 +53,13 @@ const person = {
   additionalProperties: false,
 }
 
+const argv = ['chat', 'Who?', '--schema', 's.json']
+
 const folderWith = (schema: unknown) =>
   temporaryFolder({ 's.json': typeof schema === 'string' ? schema : JSON.stringify(schema) })
 
 const ask = (answer: string, schema: unknown = person, ...flags: string[]) =>
-  run(['chat', 'Who?', '--schema', 's.json', ...flags], {
-    cwd: folderWith(schema),
-    exchange: answering(message(answer)),
-  })
+  run([...argv, ...flags], { cwd: folderWith(schema), exchange: answering(message(answer)) })
 
 const answers = (...texts: string[]) => answerInOrder(...texts.map((text) => message(text)))
 
@@ -90,14 +86,8 @@ test('--schema sends the schema as a text part, or with --schema-via native as t
 test.each([
   ['Ada is 36.', 'parley: the answer does not match s.json: it is not JSON: line 1, column 1: '],
   ['```json\n{"name"', 'parley: the answer does not match s.json: it is not JSON: '],
-  [
-    '{"name":"Ada","age":"36"}',
-    'parley: the answer does not match s.json: $.age: type: must be integer, not "36"; ',
-  ],
-  [
-    '{"name":"Ada","age":36,"n\\u0061me":"Eve"}',
-    'parley: the answer does not match s.json: the key "name" appears twice in one object; ',
-  ],
+  ['{"name":"Ada","age":"36"}', 'the answer does not match s.json: $.age: type: must be integer, not "36"; '],
+  ['{"name":"Ada","age":36,"n\\u0061me":"Eve"}', 's.json: the key "name" appears twice in one object; '],
 ])('--schema exits with 8 and prints nothing on stdout for the answer %j', async (text, said) => {
   expect(await ask(text)).toMatchObject({ code: 8, out: '', err: expect.stringContaining(said) })
 })
@@ -106,7 +96,6 @@ const world = () => {
   const TMPDIR = temporaryFolder()
   return { cwd: folderWith(person), env: { TMPDIR }, keptIn: () => readdirSync(TMPDIR), TMPDIR }
 }
-const argv = ['chat', 'Who?', '--schema', 's.json']
 const text = `\nSure! Here is what you asked for:\n\n{"name": "Ada"}\n${'x'.repeat(5000)}\n`
 
 test('--schema saves a mismatching answer with mode 0600 and prints its start', async () => {
@@ -130,10 +119,8 @@ test('--schema saves only the last mismatching answer, and no empty answer', asy
 })
 
 test('the message about a cut answer with --schema names the output limit before the mismatch', async () => {
-  const ended = await run(['chat', 'Who?', '--schema', 's.json'], {
-    cwd: folderWith(person),
-    exchange: answering(message('{"name":"A', { stop_reason: 'max_tokens' })),
-  })
+  const exchange = answering(message('{"name":"A', { stop_reason: 'max_tokens' }))
+  const ended = await run(argv, { cwd: folderWith(person), exchange })
   expect(ended).toMatchObject({ code: 8, out: '' })
   expect(ended.err).toMatch(
     /^parley: the answer was cut at the output limit .*; the answer does not match s\.json: it is not JSON/,
@@ -141,39 +128,32 @@ test('the message about a cut answer with --schema names the output limit before
 })
 
 test('--stream with --schema prints an answer only after its check, and saves a cut-off answer as FILE.part', async () => {
-  const streaming = (...events: string[]) =>
-    answering(events, { headers: { 'content-type': 'text/event-stream' } })
+  const headers = { 'content-type': 'text/event-stream' }
+  const stream = (flags: string[], ...events: string[]) =>
+    run([...argv, '--stream', ...flags], { cwd, exchange: answering(events, { headers }) })
   const cwd = folderWith({ type: 'array' })
-  const argv = ['chat', 'Who?', '--schema', 's.json', '--stream']
-  const whole = streaming(textDelta('[1,'), textDelta('2]'), messageStop)
-  expect(await run(argv, { cwd, exchange: whole })).toMatchObject({ code: 0, out: '[1,2]\n', err: '' })
-  const broken = await run([...argv, '-o', 'a'], { cwd, exchange: streaming(textDelta('[1,')) })
+  const whole = await stream([], textDelta('[1,'), textDelta('2]'), messageStop)
+  expect(whole).toMatchObject({ code: 0, out: '[1,2]\n', err: '' })
+  const broken = await stream(['-o', 'a'], textDelta('[1,'))
   expect(broken).toMatchObject({ code: 8, out: '' })
   expect(readText(cwd, 'a.part')).toBe('[1,')
 })
 
 test('--schema-retries sends the mismatches to the model as further turns', async () => {
   const cwd = folderWith(person)
-  const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '2', '--report', 'r.json']
-  const ended = await run(argv, { cwd, exchange: answers('{"name":1,"age":1}', '1', fitting) })
+  const askTwice = [...argv, '--schema-retries', '2', '--report', 'r.json']
+  const ended = await run(askTwice, { cwd, exchange: answers('{"name":1,"age":1}', '1', fitting) })
   expect(ended).toMatchObject({ code: 0, out: `${fitting}\n` })
   expect(ended.err).toContain('$.name: type: must be string, not 1; requesting another answer\n')
   expect(ended.requests).toHaveLength(3)
   const { contents } = JSON.parse(ended.requests[2]?.text ?? '')
-  expect(contents.map(({ role }: { role: string }) => role)).toEqual([
-    'user',
-    'model',
-    'user',
-    'model',
-    'user',
-  ])
+  const roles = contents.map(({ role }: { role: string }) => role)
+  expect(roles.join(' ')).toBe('user model user model user')
   expect(contents[1].parts).toEqual([{ text: '{"name":1,"age":1}' }])
   expect(contents[2].parts[0].text).toContain('$.name: type: ')
   expect(readJson(cwd, 'r.json')).toMatchObject({ attempts: 3, usage: { totalTokens: 24 } })
-  const failed = await run([...argv, '--errors', 'json', '--quiet'], {
-    cwd,
-    exchange: answers('1', '2', '3'),
-  })
+  const failing = { cwd, exchange: answers('1', '2', '3') }
+  const failed = await run([...askTwice, '--errors', 'json', '--quiet'], failing)
   expect(failed).toMatchObject({ code: 8, out: '' })
   expect(JSON.parse(failed.err).error.attempts).toBe(3)
   expect(readJson(cwd, 'r.json').attempts).toBe(3)
@@ -181,8 +161,8 @@ test('--schema-retries sends the mismatches to the model as further turns', asyn
 
 test('--thread with --schema stores only the question and the matching answer', async () => {
   const cwd = folderWith(person)
-  const argv = ['chat', 'Who?', '--schema', 's.json', '--schema-retries', '1', '--thread', 't.json']
-  await run(argv, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
+  const askOnce = [...argv, '--schema-retries', '1', '--thread', 't.json']
+  await run(askOnce, { cwd, exchange: answers('no', `\`\`\`json\n${fitting}\n\`\`\``) })
   expect(readJson(cwd, 't.json')).toEqual({
     model: 'alpha-2.5-pro',
     contents: [
@@ -191,16 +171,15 @@ test('--thread with --schema stores only the question and the matching answer', 
     ],
   })
   const before = readText(cwd, 't.json')
-  expect((await run(argv, { cwd, exchange: answers('no', 'no') })).code).toBe(8)
+  expect((await run(askOnce, { cwd, exchange: answers('no', 'no') })).code).toBe(8)
   expect(readText(cwd, 't.json')).toBe(before)
 })
 
+const batch = ['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1']
+
 test('a batch with --schema writes the JSON of a matching answer to the result, and otherwise the failure', async () => {
-  const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
-    cwd: folderWith(person),
-    stdin: '"a"\n"b"\n',
-    exchange: answers(`\`\`\`json\n${fitting}\n\`\`\``, '{}'),
-  })
+  const exchange = answers(`\`\`\`json\n${fitting}\n\`\`\``, '{}')
+  const ended = await run(batch, { cwd: folderWith(person), stdin: '"a"\n"b"\n', exchange })
   expect(ended.code).toBe(8)
   const [first, second] = ended.out.trim().split('\n')
   expect(first).toContain(`"ok":true,"json":${fitting.replace('\n', '')},"model"`)
@@ -212,77 +191,47 @@ test.each([
   [
     'an object with an unknown type',
     { type: 'strng' },
-    /^parley: --schema s\.json: \$\.type: enum: must be "array" or [^\n]*"strng"\n$/,
+    /s\.json: \$\.type: enum: must be "array" or .*"strng"\n$/,
   ],
-  [
-    'nested too deep',
-    `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`,
-    'nested more than 1000 levels deep',
-  ],
+  ['too deep', `${'{"not":'.repeat(2000)}true${'}'.repeat(2000)}`, 'nested more than 1000 levels deep'],
 ])('--schema exits with 2 and sends nothing if the schema is %s', async (_, schema, said) => {
   expect(await ask(fitting, schema)).toMatchObject(rejected(2, said))
 })
 
 test('--schema exits with 9, not 2, if the deadline passes during the check of the schema', async () => {
-  const ended = await run(['chat', 'Who?', '--schema', 's.json', '--deadline', '5', '--errors', 'json'], {
-    cwd: folderWith(person),
-    timers: createClock(),
-  })
+  const world = { cwd: folderWith(person), timers: createClock() }
+  const ended = await run([...argv, '--deadline', '5', '--errors', 'json'], world)
   expect(ended).toMatchObject({ code: 9, out: '', requests: [] })
-  expect(JSON.parse(ended.err).error).toMatchObject({
-    message: 'the deadline passed while the schema was checked',
-    sent: 'no',
-    retry: 'later',
-    deadline: true,
-  })
+  const message = 'the deadline passed while the schema was checked'
+  expect(JSON.parse(ended.err).error).toMatchObject({ message, sent: 'no', retry: 'later', deadline: true })
 })
+
+const draft = (name: string) => `http://json-schema.org/${name}/schema#`
+const unconstrained = '$: no keyword of JSON Schema constrains the answer; unknown keywords'
+const isProto = 'a property must not be named __proto__'
 
 test.each([
   ['an array as a subschema', { properties: { a: [] } }, '$.properties.a: type: '],
   [
-    'draft-07 and a duplicate value',
-    { $schema: 'https://json-schema.org/draft-07/schema', enum: [{ a: 1 }, { a: 1 }] },
+    'draft-07 and a duplicate',
+    { $schema: draft('draft-07'), enum: [{ a: 1 }, { a: 1 }] },
     '$.enum: uniqueItems: ',
   ],
   ['a reference to another file', { $ref: 'other.json' }, '$ref: other.json is outside of the file'],
-  [
-    'draft-04',
-    { $schema: 'http://json-schema.org/draft-04/schema#' },
-    'is neither JSON Schema draft 2020-12 nor draft-07',
-  ],
-  [
-    'a reference to a URL',
-    { items: { $ref: 'https://x.test/s' } },
-    '$ref: https://x.test/s is outside of the file',
-  ],
+  ['draft-04', { $schema: draft('draft-04') }, 'is neither JSON Schema draft 2020-12 nor draft-07'],
+  ['a reference to a URL', { items: { $ref: 'https://x/s' } }, '$ref: https://x/s is outside of the file'],
   ['a reference to a missing definition', { $ref: '#/$defs/a' }, '$ref: #/$defs/a leads to no schema'],
   ['a reference to itself', { $ref: '#' }, 'it refers to itself without end'],
   [
     'a dynamic reference to itself',
     { $dynamicRef: '#a', $dynamicAnchor: 'a' },
-    'it refers to itself without end',
+    'it refers to itself without',
   ],
   ['an invalid pattern', { items: { pattern: '(' } }, 'Invalid regular expression: /(/u: Unterminated group'],
-  [
-    'misspelled keywords only',
-    { typ: 'object', requird: ['x'] },
-    '$: no keyword of JSON Schema constrains the answer; unknown keywords: typ, requird',
-  ],
-  [
-    'the fields of a policy file',
-    { rules: [{ tool: 'bash', decision: 'allow' }], default: { decision: 'deny' } },
-    '$: no keyword of JSON Schema constrains the answer; unknown keywords: rules',
-  ],
-  [
-    'a property named __proto__',
-    JSON.parse('{"properties":{"__proto__":{}}}'),
-    'a property must not be named __proto__',
-  ],
-  [
-    'a pattern named __proto__',
-    JSON.parse('{"items":{"patternProperties":{"__proto__":{}}}}'),
-    'a property must not be named __proto__',
-  ],
+  ['misspelled keywords only', { typ: 'object', requird: ['x'] }, `${unconstrained}: typ, requird`],
+  ['the fields of a policy file', { rules: [{ tool: 'bash' }], default: {} }, `${unconstrained}: rules`],
+  ['a property named __proto__', JSON.parse('{"properties":{"__proto__":{}}}'), isProto],
+  ['a pattern named __proto__', JSON.parse('{"items":{"patternProperties":{"__proto__":{}}}}'), isProto],
 ])('--schema reports the problem of a schema with %s', (_, schema, said) => {
   expect(createSchemaValidator(schema).problems.join()).toContain(said)
 })
@@ -290,6 +239,8 @@ test.each([
 /** Returns the mismatches of a text. The schema is copied, because validating changes it. */
 const findMismatches = (schema: unknown, text: string): string[] =>
   createSchemaValidator(structuredClone(schema)).validate(JSON.parse(text))
+
+const hundredths = { multipleOf: 0.01 }
 
 test.each([
   [true, '5'],
@@ -300,10 +251,7 @@ test.each([
   [{ properties: { next: { $ref: '#' }, constructor: { type: 'string' } } }, '{"next":{"next":{}}}'],
   [{ $schema: 'http://json-schema.org/draft-07/schema#', items: [{ type: 'integer' }] }, '[5,"a"]'],
   [{ $dynamicAnchor: 'node', properties: { next: { $dynamicRef: '#node' } } }, '{"next":{"next":{}}}'],
-  [
-    { $async: true, id: 'a', nullable: true, discriminator: 5, properties: { n: { multipleOf: 0.01 } } },
-    '{"n":1.15}',
-  ],
+  [{ $async: true, id: 'a', nullable: true, discriminator: 5, properties: { n: hundredths } }, '{"n":1.15}'],
   [{ properties: { format: { format: 'email' }, $ref: true } }, '{"format":"no address","$ref":1}'],
 ])('--schema with the schema %j accepts the answer %s', (schema, text) => {
   expect(findMismatches(schema, text)).toEqual([])
@@ -320,7 +268,7 @@ test('--schema reports the mismatches of false, required, additionalProperties a
   expect(findMismatches(person, '{"name":"Ada","age":36,"x y":1}')).toEqual([
     '$: additionalProperties: must not have the property "x y"',
   ])
-  expect(findMismatches({ anyOf: [{ type: 'string' }, { type: 'number' }] }, 'true').join()).toContain(
+  expect(findMismatches({ anyOf: [{ type: 'string' }, { type: 'null' }] }, '5').join()).toContain(
     '$: anyOf: ',
   )
 })
@@ -341,7 +289,6 @@ function expireFirstCheck(...texts: string[]) {
 }
 
 test('--schema stops the check of an answer after 10 s or at the deadline', async () => {
-  const argv = ['chat', 'Who?', '--schema', 's.json']
   const late = await run(argv, expireFirstCheck(long))
   expect(late).toMatchObject({ code: 8, out: '' })
   expect(late.err).toContain('the check of the answer took longer than 10 s')
@@ -351,10 +298,7 @@ test('--schema stops the check of an answer after 10 s or at the deadline', asyn
 })
 
 test('a batch checks the next answer although the schema check of the previous answer took too long', async () => {
-  const ended = await run(['chat', '--batch', '-', '--schema', 's.json', '--concurrency', '1'], {
-    ...expireFirstCheck(long, '"aaa"'),
-    stdin: '"a"\n"b"\n',
-  })
+  const ended = await run(batch, { ...expireFirstCheck(long, '"aaa"'), stdin: '"a"\n"b"\n' })
   expect(parseLines(ended.out)).toMatchObject([
     { ok: false, error: { exit: 8 } },
     { ok: true, json: 'aaa' },
@@ -368,7 +312,7 @@ test('a signal ends parley at once while it checks an answer', async () => {
     setTimeout(() => child.kill('SIGTERM'), 500)
   })
   const cwd = folderWith(backtracking)
-  const { child, ended } = start(['chat', 'Who?', '--schema', 's.json'], { cwd, env: envFor(server) })
+  const { child, ended } = start(argv, { cwd, env: envFor(server) })
   expect(await ended).toMatchObject({ signal: 'SIGTERM', out: '' })
   await server.close()
 })
@@ -376,11 +320,7 @@ test('a signal ends parley at once while it checks an answer', async () => {
 test('--schema of the built program checks the answer in a worker thread and then exits', async () => {
   const server = await serve((socket) => socket.end(response(message(fitting))))
   const world = { cwd: folderWith(person), env: envFor(server) }
-  expect(await execute(['chat', 'Who?', '--schema', 's.json'], world)).toMatchObject({
-    code: 0,
-    out: `${fitting}\n`,
-    err: '',
-  })
+  expect(await execute(argv, world)).toMatchObject({ code: 0, out: `${fitting}\n`, err: '' })
   await server.close()
 })
 

@@ -5,28 +5,24 @@ import { createJsonSample } from '../../src/emulator/json-sample.ts'
 import { realTimers } from '../../src/timers.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
-test.each(['chat', 'chat --stream', 'chat --stream --stream-via path'])(
-  'serve --answer replaces the answer to %s, in 3 responses if the prompt contains "in 3 parts"',
-  async (command) => {
-    const exchange = createEmulator({ answer: 'One two three four five.' })
-    for (const [prompt, tokens] of [
-      ['Count', [undefined]],
-      ['Count in 3 parts', [undefined, 'part-2-of-3', 'part-3-of-3']],
-    ] as const) {
-      const ended = await run([...command.split(' '), prompt], { exchange })
-      expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
-      expect(ended.requests.map(({ text }) => JSON.parse(text).continuationToken)).toEqual(tokens)
-    }
-  },
-)
+const commands = ['chat', 'chat --stream', 'chat --stream --stream-via path']
+test.each(commands)('serve --answer replaces the answer to %s, also in three parts', async (command) => {
+  const exchange = createEmulator({ answer: 'One two three four five.' })
+  for (const [prompt, tokens] of [
+    ['Count', [undefined]],
+    ['Count in 3 parts', [undefined, 'part-2-of-3', 'part-3-of-3']],
+  ] as const) {
+    const ended = await run([...command.split(' '), prompt], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'One two three four five.\n', err: '' })
+    expect(ended.requests.map(({ text }) => JSON.parse(text).continuationToken)).toEqual(tokens)
+  }
+})
 
-test.each(['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}'])(
-  'the answer of the demo profile names the missing field if the body has no text: %s',
-  async (stdin) => {
-    const { out } = await run(['chat', '--profile', 'demo'], { stdin, exchange: 'network' })
-    expect(out).toContain('The body has no text in contents[].parts[].text.')
-  },
-)
+const bodies = ['{"prompt":"hi"}', '{"contents":[{"parts":[{"txt":"hi"}]}]}']
+test.each(bodies)('the answer of the demo profile names the missing field of the body %s', async (stdin) => {
+  const { out } = await run(['chat', '--profile', 'demo'], { stdin, exchange: 'network' })
+  expect(out).toContain('The body has no text in contents[].parts[].text.')
+})
 
 const schemas: [string, object, unknown][] = [
   ['enum', { enum: ['pass', 'block'] }, 'pass'],
@@ -58,7 +54,7 @@ test.each(schemas)('the emulator answers with JSON that matches the schema: %s',
 })
 
 test.each(['prompt', 'native'])(
-  'the emulator answers chat --schema-via %s with JSON that matches the schema',
+  'the emulator answers chat --schema-via %s with matching JSON',
   async (via) => {
     const cwd = temporaryFolder({ 's.json': '{"enum":["pass","block"]}' })
     const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { parseLines, run } from '../harness/run.ts'
+import { bash } from '../harness/session-service.ts'
 
 type Event = { id: string; type: string } & Record<string, unknown>
 
@@ -18,6 +19,9 @@ async function listed(): Promise<Event[]> {
   return parseLines(out)
 }
 
+const ends = ['session.usage', 'session.status_idle']
+const turn = (...types: string[]) => ['session.status_running', ...types, ...ends]
+
 const usesOf = async () => (await listed()).filter(({ type }) => type.endsWith('tool_use'))
 const typesOf = async () => (await listed()).map(({ type }) => type)
 
@@ -25,34 +29,19 @@ test('the emulated agent uses a tool if the task has the words "use a tool"', as
   expect((await send('use a tool {"a":1}')).code).toBe(12)
   const [use] = await usesOf()
   const { id, processed_at: _, ...fields } = use as Event
-  expect(fields).toEqual({
-    type: 'agent.tool_use',
-    name: 'bash',
-    input: { command: 'ls -l' },
-    evaluated_permission: 'ask',
-  })
+  expect(fields).toEqual({ ...bash(''), id: undefined, input: { command: 'ls -l' } })
   expect((await parley('events', 'confirm', id, '--allow', '--follow')).out).toContain('is done')
   expect(await typesOf()).toEqual([
-    'user.message',
-    'session.status_running',
-    'agent.message',
-    'agent.tool_use',
-    'session.usage',
-    'session.status_idle',
-    'user.tool_confirmation',
-    'session.status_running',
-    'agent.tool_result',
-    'agent.message',
-    'session.usage',
-    'session.status_idle',
+    ...['user.message', ...turn('agent.message', 'agent.tool_use')],
+    ...['user.tool_confirmation', ...turn('agent.tool_result', 'agent.message')],
   ])
 })
 
 test.each([
   [
     'use bash {}',
-    ['confirm', 'ID', '--deny', '--message', 'v1.2'],
-    'does without bash, which was denied: “v1.2”',
+    ['confirm', 'ID', '--deny', '--message', 'v1'],
+    'does without bash, which was denied: “v1”',
   ],
   ['use custom deploy {}', ['send', '--custom-tool-result', 'ID=v1.2'], 'read the result of deploy: “v1.2”'],
   ['use bash {}', ['send', '--tool-error', 'ID=v1.2'], 'does without bash, which failed: “v1.2”'],
@@ -110,7 +99,7 @@ test('an interrupt ends all waiting tool uses of the emulated agent, but an inte
 })
 
 test.each(['use bash {"a":', 'fail a b {}', 'start a {"phases":"b"}'])(
-  'the emulated agent answers that it does not understand the invalid line: %s',
+  'the emulated agent does not understand the line %s',
   async (line) => {
     const ended = await send(`Please:\n${line}`)
     expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('wait') })
@@ -128,21 +117,13 @@ describe('the emulated agent starts threads and workflow runs', () => {
   const post = (text: string) => parley('events', 'send', '--message', text)
   const reply = (fields: object) => parley('events', 'send', '--event', JSON.stringify(fields))
   const confirm = (id = '') => reply({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
-  const turn = (...types: string[]) => [
-    'session.status_running',
-    ...types,
-    'session.usage',
-    'session.status_idle',
-  ]
   const statusOf = async () => JSON.parse((await parley('api', 'agents', '/v1/sessions/s1')).out).status
 
   test('the emulated agent understands every task line that serve --help lists', async () => {
     const { out } = await run(['serve', '--help'])
-    const lines = [...out.matchAll(/^ {2}((?:use|say|thread|refuse|fail|start) .*?\}) {2}/gm)].map(
-      ([, line]) => line,
-    )
+    const lines = out.match(/(?<=^ {2})(use|say|thread|refuse|fail|start) .*?\}(?= {2})/gm)
     expect(lines).toHaveLength(8)
-    await post(lines.join('\n'))
+    await post(lines?.join('\n') ?? '')
     expect((await parley('events', 'list', '--raw')).out).not.toContain('does not understand')
   })
 
@@ -164,9 +145,8 @@ describe('the emulated agent starts threads and workflow runs', () => {
     const started = runs.filter(({ type }) => type === 'workflow_run.phase_started')
     expect(started.map((event) => event.workflow_run_phase_id)).toEqual(created.phases.map(({ id }) => id))
     expect(runs.at(-1)).toMatchObject({ result: { type: 'completed' } })
-    expect((await listed()).findLast(({ type }) => type === 'agent.message')).toMatchObject({
-      content: [{ text: 'all is well' }],
-    })
+    const last = (await listed()).findLast(({ type }) => type === 'agent.message')
+    expect(last).toMatchObject({ content: [{ text: 'all is well' }] })
   })
 
   test('a tool use of a child thread waits while the emulated session is running', async () => {
@@ -174,13 +154,8 @@ describe('the emulated agent starts threads and workflow runs', () => {
     const [use] = await usesOf()
     const events = await listed()
     expect(events.map(({ type }) => type)).toEqual([
-      'user.message',
-      'session.status_running',
-      'agent.message',
-      'session.thread_created',
-      'session.thread_status_running',
-      'agent.tool_use',
-      'session.thread_status_idle',
+      ...['user.message', 'session.status_running', 'agent.message', 'session.thread_created'],
+      ...['session.thread_status_running', 'agent.tool_use', 'session.thread_status_idle'],
     ])
     const thread = events[3]?.session_thread_id
     expect(use).toMatchObject({ session_thread_id: thread, evaluated_permission: 'ask' })
@@ -191,13 +166,8 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect(await statusOf()).toBe('running')
     await confirm(use?.id)
     expect((await typesOf()).slice(events.length)).toEqual([
-      'user.tool_confirmation',
-      'session.thread_status_running',
-      'agent.tool_result',
-      'session.thread_status_idle',
-      'agent.message',
-      'session.usage',
-      'session.status_idle',
+      ...['user.tool_confirmation', 'session.thread_status_running', 'agent.tool_result'],
+      ...['session.thread_status_idle', 'agent.message', ...ends],
     ])
     expect(await statusOf()).toBe('idle')
   })
@@ -210,9 +180,8 @@ describe('the emulated agent starts threads and workflow runs', () => {
       evaluation: { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } },
     })
     const events = await listed()
-    expect(events).toContainEqual(
-      expect.objectContaining({ type: 'agent.tool_result', tool_use_id: use?.id, is_error: true }),
-    )
+    const result = { type: 'agent.tool_result', tool_use_id: use?.id, is_error: true }
+    expect(events).toContainEqual(expect.objectContaining(result))
     expect(events.at(-1)).toMatchObject({ stop_reason: { type: 'end_turn' } })
     expect(await confirm(use?.id)).toMatchObject({ code: 4, err: expect.stringContaining('409') })
   })
@@ -225,27 +194,23 @@ describe('the emulated agent starts threads and workflow runs', () => {
     expect(refused).toMatchObject({ code: 4, out: '', err: expect.stringContaining(`400`) })
     expect(refused.err).toContain(`the session waits for an answer to ${use?.id}`)
     expect(await listed()).toEqual(before)
-    expect(
-      (await parley('events', 'send', '--tool-result', `${use?.id}=x`, '--message', 'use bash {}')).code,
-    ).toBe(0)
+    const reply = ['--tool-result', `${use?.id}=x`]
+    expect((await parley('events', 'send', ...reply, '--message', 'use bash {}')).code).toBe(0)
     expect((await parley('events', 'send', '--interrupt', '--message', 'hello')).code).toBe(0)
   })
 
   test('an emulated session stops at its budget and then refuses messages', async () => {
     const budget = { type: 'limit', max_list_cost: { amount: '1', currency: 'USD' } }
-    const created = await run(['api', 'agents', '/v1/sessions', '-i', '-'], {
-      exchange,
-      stdin: JSON.stringify({ agent: 'a', environment_id: 'e', budget }),
-    })
+    const stdin = JSON.stringify({ agent: 'a', environment_id: 'e', budget })
+    const created = await run(['api', 'agents', '/v1/sessions', '-i', '-'], { exchange, stdin })
     const env = { PARLEY_SESSION: JSON.parse(created.out).id }
     const first = await run(['events', 'send', '--follow', 'hello'], { exchange, env })
     expect(first).toMatchObject({ code: 13, err: expect.stringContaining('budget_reached') })
     const second = await run(['events', 'send', 'hello'], { exchange, env })
     expect(second).toMatchObject({ code: 4, err: expect.stringContaining('over its budget') })
-    const command =
-      /to raise it to AMOUNT in minor units, such as cents: parley (.*) '(budget=.*)'$/m.exec(first.err) ?? []
-    const assignment = (command[2] ?? '').replace('AMOUNT', '16')
-    const raised = await run([...(command[1] ?? '').split(' '), assignment], { exchange })
+    const raise = /to raise it to AMOUNT in minor units, such as cents: parley (.*) '(budget=.*)'$/m
+    const [, command = '', assignment = ''] = raise.exec(first.err) ?? []
+    const raised = await run([...command.split(' '), assignment.replace('AMOUNT', '16')], { exchange })
     expect(JSON.parse(raised.out).budget.max_list_cost.amount).toBe('16')
     expect((await run(['events', 'run', '--no-stdin'], { exchange, env })).code).toBe(0)
     expect((await run(['events', 'send', 'hello'], { exchange, env })).code).toBe(0)

@@ -26,15 +26,12 @@ test.each([
   ['GET', '/nowhere', 404],
   ['DELETE', events, 404],
   ['POST', chat, 400],
-])(
-  'W24: the emulator sends the request id of an error in body and header: %s %s',
-  async (method, path, code) => {
-    const { status, id, value } = await ask(method, path, '[]')
-    expect([status, value.type]).toEqual([code, 'error'])
-    expect(id).toMatch(/^req_\w+$/)
-    expect(value.request_id).toBe(id)
-  },
-)
+])('W24: the emulator sends the request id of an error twice: %s %s', async (method, path, code) => {
+  const { status, id, value } = await ask(method, path, '[]')
+  expect([status, value.type]).toEqual([code, 'error'])
+  expect(id).toMatch(/^req_\w+$/)
+  expect(value.request_id).toBe(id)
+})
 
 test.each([
   ['Bearer t', 200],
@@ -57,18 +54,15 @@ test('the emulator refuses an event named __proto__', async () => {
   expect((await ask('POST', events, '{"events":[{"type":"__proto__"}]}')).status).toBe(400)
 })
 
-test.each([['query'], ['body']])(
-  'serve --fault cut cuts a stream within its text, also with --stream-via %s',
-  async (via) => {
-    const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
-    const whole = await run(argv, { exchange: createEmulator({}) })
-    const exchange = createEmulator({ faults: ['chat:cutx1'] })
-    const ended = await run(argv, { exchange })
-    expect(ended).toMatchObject({ code: 8, out: expect.stringMatching(/^Hello from/) })
-    expect(ended.out.length).toBeLessThan(whole.out.length)
-    expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
-  },
-)
+test.each(['query', 'body'])('serve --fault cut cuts a stream via %s within its text', async (via) => {
+  const argv = ['chat', 'Say hello', '--stream', '--stream-via', via]
+  const whole = await run(argv, { exchange: createEmulator({}) })
+  const exchange = createEmulator({ faults: ['chat:cutx1'] })
+  const ended = await run(argv, { exchange })
+  expect(ended).toMatchObject({ code: 8, out: expect.stringMatching(/^Hello from/) })
+  expect(ended.out.length).toBeLessThan(whole.out.length)
+  expect(whole.out.startsWith(ended.out.trimEnd())).toBe(true)
+})
 
 test('serve --fault rate:4 accepts four requests at once and then four per second, and answers 429 to all others', async () => {
   const argv = ['chat', 'Say hello', '--retries', '0']
@@ -92,18 +86,14 @@ const message = (text: string) => ({ type: 'user.message', content: [{ type: 'te
 const budget = (amount: string, currency = 'USD') => ({ type: 'limit', max_list_cost: { amount, currency } })
 
 test('the emulator reports growing usage and its cost before each idle event', async () => {
-  const parley = (...argv: string[]) =>
-    run(['events', ...argv], { exchange, env: { PARLEY_SESSION: 'sesn_1' } })
+  const parley = (...argv: string[]) => run(['events', ...argv, '-s', 'sesn_1'], { exchange })
   await parley('send', '--follow', '--message', 'use a tool')
   await parley('confirm', '--pending', '--allow', '--follow')
-  const { data } = (await ask('GET', `${events}?limit=100`)).value as {
-    data: { type: string; usage: object }[]
-  }
+  type Usage = { output_tokens: number; list_cost: { amount: string } }
+  const data: { type: string; usage: Usage }[] = (await ask('GET', `${events}?limit=100`)).value.data
   const usages = data.filter(({ type }) => type === 'session.usage')
   for (const usage of usages) expect(data[data.indexOf(usage) + 1]?.type).toBe('session.status_idle')
-  const [one, two] = usages.map(
-    ({ usage }) => usage as Record<string, number> & { list_cost: { amount: string } },
-  )
+  const [one, two] = usages.map(({ usage }) => usage)
   expect(two).toEqual({
     input_tokens: expect.any(Number),
     output_tokens: expect.any(Number),
@@ -150,17 +140,13 @@ test.each<[string, object, string]>([
   [
     'a budget of half a cent',
     { budget: budget('0.5') },
-    'budget.max_list_cost.amount: must be digits, in minor units',
+    'budget.max_list_cost.amount: must be digits, in minor',
   ],
-  [
-    'an initial event of an unknown type',
-    { initial_events: [{ type: 'user.mesage' }] },
-    "initial_events[0].type: unknown event type 'user.mesage'",
-  ],
+  ['an event of an unknown type', { initial_events: [{ type: 'x' }] }, "[0].type: unknown event type 'x'"],
   [
     '51 initial events',
     { initial_events: Array(51).fill(message('x')) },
-    'initial_events: must have at most 50',
+    'initial_events: must have at most',
   ],
 ])('the emulator creates no session with %s', async (_, body, said) => {
   const { status, value } = await ask('POST', '/v1/sessions', body)

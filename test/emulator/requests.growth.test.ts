@@ -14,15 +14,12 @@ test.each([
   ['invalid turns', chat, '{"contents":[', '5,', '5]}'],
   ['nested arrays', events, '{"events":[{"type":"user.interrupt","a":', '[', ''],
   ['an unclosed string', events, '{"events":["', '\\"', ''],
-])(
-  'W30: the emulator refuses a request full of %s in linear time and with a short message',
-  async (_, path, start, unit, end) => {
-    const exchange = createEmulator({})
-    await expectLinearWork(async (size) => {
-      const body = Buffer.from(start + unit.repeat(size / unit.length) + end)
-      const response = await exchange({ method: 'POST', url: `http://emulator${path}`, headers, body })
-      expect(response.status).toBe(400)
-      expect((await readBody(response.body)).length).toBeLessThan(10_000)
-    })
-  },
-)
+])('W30: the emulator refuses a request full of %s in linear time', async (_, path, start, unit, end) => {
+  const exchange = createEmulator({})
+  await expectLinearWork(async (size) => {
+    const body = Buffer.from(start + unit.repeat(size / unit.length) + end)
+    const response = await exchange({ method: 'POST', url: `http://emulator${path}`, headers, body })
+    expect(response.status).toBe(400)
+    expect((await readBody(response.body)).length).toBeLessThan(10_000)
+  })
+})

@@ -17,10 +17,8 @@ async function serve(...argv: string[]): Promise<StartedEmulator> {
   return served
 }
 
-const call = (
-  { baseUrl, accessToken }: StartedEmulator,
-  init: { path?: string; body?: string; headers?: object } = {},
-) =>
+type Init = { path?: string; body?: string; headers?: object }
+const call = ({ baseUrl, accessToken }: StartedEmulator, init: Init = {}) =>
   fetch(baseUrl + (init.path ?? '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'), {
     method: 'POST',
     headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json', ...init.headers },

@@ -6,15 +6,13 @@ import {
   toOneLine,
 } from '../../src/io/escape.ts'
 
+const harmless = '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀'
+
 test.each([
   ['C0 control characters as caret notation', '\0\x07\x08\x0b\r\x1b\x1f', '^@^G^H^K^M^[^_'],
   ['DEL and C1 control characters as escapes', '\x7f\x80\x85\x9f', '^?\\u0080\\u0085\\u009f'],
   ['characters that reorder text as escapes', '\u202a\u202e\u2066\u2069', '\\u202a\\u202e\\u2066\\u2069'],
-  [
-    'harmless characters unchanged',
-    '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀',
-    '\t\n ~\xa0\u2029\u202f\u2065\u206aé😀',
-  ],
+  ['harmless characters unchanged', harmless, harmless],
 ])('on a terminal, parley prints %s', (_, text, shown) => {
   expect(escapeControls(text)).toBe(shown)
   expect(escapeControls(`${text}a${text}`)).toBe(`${shown}a${shown}`)

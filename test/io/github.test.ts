@@ -16,9 +16,8 @@ const commandsIn = (text: string) =>
   text.split(/\r\n|\r|\n/).filter((line) => line.trimStart().startsWith('::') || /##(vso)?\[/.test(line))
 
 test('--errors github prints a failure as one annotation, and a vertical bar before each further line', async () => {
-  const { code, err, out } = await github(['chat', 'hi'], {
-    exchange: refusal('100% wrong, you: see\nbelow'),
-  })
+  const exchange = refusal('100% wrong, you: see\nbelow')
+  const { code, err, out } = await github(['chat', 'hi'], { exchange })
   expect({ code, out }).toEqual({ code: 4, out: '' })
   expect(err.split('\n')).toEqual([
     '| parley: the gateway answered 400',
@@ -33,11 +32,8 @@ test('--errors github prints a warning as an annotation, also with -q', async ()
   const exchange = answering(message('x', { stop_reason: '100% full\nstop' }))
   const { code, out, err } = await github(['chat', 'hi', '-q'], { exchange })
   const text = 'the answer was stopped: 100% full stop'
-  expect({ code, out, lines: err.split('\n').sort() }).toEqual({
-    code: 0,
-    out: 'x\n',
-    lines: ['', `::warning title=parley::${text.replace('%', '%25')}`, `| parley: ${text}`],
-  })
+  const lines = ['', `::warning title=parley::${text.replace('%', '%25')}`, `| parley: ${text}`]
+  expect([code, out, err.split('\n').sort()]).toEqual([0, 'x\n', lines])
 })
 
 const hostile = [
@@ -61,12 +57,10 @@ test.each(hostile)('--errors github disables the workflow command %j in all remo
   const parts = [{ text }, image, { fileData: { fileUri: `https://x.test/${text}` } }]
   const headers = { 'x-said': text.replace(/[\r\n\u2028]/g, ' ') }
   const native = { candidates: [{ content: { parts }, finishReason: text }], modelVersion: text }
-  const pictures = await github(['image', 'a fox', '-m', 'm', '-v', '--usage'], {
-    exchange: answering(JSON.stringify(native), { headers }),
-  })
-  const cut = await github(['chat', 'hi', '-v', '--usage'], {
-    exchange: answering(message('x', { stop_reason: text, model: text }), { headers }),
-  })
+  const drawn = answering(JSON.stringify(native), { headers })
+  const pictures = await github(['image', 'a fox', '-m', 'm', '-v', '--usage'], { exchange: drawn })
+  const stopped = answering(message('x', { stop_reason: text, model: text }), { headers })
+  const cut = await github(['chat', 'hi', '-v', '--usage'], { exchange: stopped })
   expect(cut.err).toContain('the answer was stopped')
   for (const { err } of [failed, pictures, cut]) {
     expect(commandsIn(err).filter((line) => !/^::(error|warning) title=parley/.test(line))).toEqual([])
@@ -79,7 +73,7 @@ test('--errors github prints a vertical bar before each line of stderr if parley
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })
   expect(failed.err).toMatch(
-    /^\| parley: nowhere: .*\n::error title=parley chat%3A file \(exit 11\)::nowhere: .*\n$/,
+    /^\| parley: nowhere: .*\n::error title=parley chat%3A file \(exit 11\)::nowhere: /,
   )
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', '--no-stdin', 'hi', '--errors', 'github'], { env: envFor(server) })

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { createEmulator } from '../../src/emulator/emulator.ts'
 import { answering, createInterrupt, run, temporaryFolder } from '../harness/run.ts'
 
 const columns = 44
@@ -31,16 +30,8 @@ test('V69: parley does not wrap a command in a message, so that users can copy i
 test('V69: a semicolon in a quoted word of a command does not end the command, which stays on one line', async () => {
   const headers = String.raw`--header 'Accept: a/b; q=1; it'\''s; x' --header $'X-A: it\'s; a\011 b; c'`
   const values = ["Accept: a/b; q=1; it's; x", "X-A: it's; a\t b; c"]
-  const argv = [
-    'events',
-    'run',
-    'use a tool',
-    '-s',
-    'sesn_1',
-    '--no-stdin',
-    ...values.flatMap((value) => ['-H', value]),
-  ]
-  const { err } = await run(argv, { ...terminal, exchange: createEmulator({}) })
+  const flags = ['-s', 'sesn_1', '--no-stdin', ...values.flatMap((value) => ['-H', value])]
+  const { err } = await run(['events', 'run', 'use a tool', ...flags], terminal)
   expect(err).toContain(`    parley events confirm ${headers} -s sesn_1 --pending\n`)
 })
 
@@ -50,8 +41,7 @@ test('V69: a sentence is wrapped even if it contains the word parley or a whole 
   expect(joined(err)).toContain('it is neither empty nor a report, so parley does not replace it')
   const hint = await run(['chat', '-s', 'x'], terminal)
   expect(hint.err).toContain('parley events list -s ID')
-  for (const line of [...err.split('\n'), ...hint.err.split('\n')])
-    expect(line.length).toBeLessThanOrEqual(columns)
+  for (const line of (err + hint.err).split('\n')) expect(line.length).toBeLessThanOrEqual(columns)
 })
 
 test("V69: parley indents each line of the service's message, so that only parley's lines start at the left", async () => {
