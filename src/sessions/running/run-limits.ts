@@ -169,9 +169,19 @@ export class LimitEnforcer {
   }
 
   async #interrupt(deadline: Deadline): Promise<void> {
-    const { audit, context, parts } = this.#run
-    await deadline.wait(graceMs)
-    const isFound = audit.interruptAt !== undefined && (await this.#findEarlier(audit.interruptAt, deadline))
+    const { audit, context, follower, parts } = this.#run
+    const isShown = () => audit.interruptAt !== undefined && follower.task.isInterrupted
+    // An interrupt of an earlier run may still arrive. The time is NaN if there is none, or if another program
+    // has changed the audit file.
+    const earlierMs = (audit.interruptAt ?? Number.NaN) + maxInterruptMs - context.host.timers.wallTime()
+    const isRecent = earlierMs > 0
+    if (isRecent && !isShown())
+      context.messages.note(
+        'the run has reached its limit, and an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt',
+      )
+    const waitMs = isRecent ? Math.min(earlierMs, maxInterruptMs) : graceMs
+    await this.#pollUntil(isShown, deadline.narrow(waitMs, 'the session did not show the interrupt'))
+    const isFound = isShown()
     if (deadline.hasPassed || this.#run.interrupt === 'sent') return
     if (this.#hasEnded && !isFound) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
@@ -192,23 +202,6 @@ export class LimitEnforcer {
       this.#run.parts.deadline.pass()
       this.#run.follower.close()
     }
-  }
-
-  /**
-   * Returns whether the session shows the interrupt of an earlier run. Waits for that interrupt until 30 s
-   * after `sentAt`, a wall-clock time.
-   */
-  async #findEarlier(sentAt: number, deadline: Deadline): Promise<boolean> {
-    const { context, follower } = this.#run
-    const leftMs = Math.min(sentAt + maxInterruptMs - context.host.timers.wallTime(), maxInterruptMs)
-    // If another program has changed the audit file, `sentAt` may be NaN. parley then does not wait.
-    if (follower.task.isInterrupted || !(leftMs > 0)) return follower.task.isInterrupted
-    context.messages.note(
-      'the run has reached its limit, and an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt',
-    )
-    const limit = deadline.narrow(leftMs, 'the session did not show the interrupt within 30 s')
-    await this.#pollUntil(() => follower.task.isInterrupted, limit)
-    return follower.task.isInterrupted
   }
 
   async #pollUntil(isOver: () => boolean, deadline: Deadline): Promise<void> {
