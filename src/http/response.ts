@@ -39,8 +39,8 @@ function parseHttpDate(text = ''): number | undefined {
 }
 
 /**
- * Limits for reading an error body, which may never end. The failure is certain from the status, so a part of
- * the body is enough.
+ * Limits for reading an error body, which may never end. The failure is certain from the head of the response,
+ * so a part of the body is enough.
  */
 const [maxErrorBodyBytes, maxErrorBodyMs] = [1024 * 1024, 10_000]
 
@@ -73,7 +73,7 @@ export async function readErrorResponse(
 }
 
 /** Returns the received part if the body is cut or a limit is reached. */
-async function readErrorBytes({ body, close }: HttpResponse, timers: Timers): Promise<Uint8Array> {
+export async function readErrorBytes({ body, close }: HttpResponse, timers: Timers): Promise<Uint8Array> {
   const start = createBodyCollector(maxErrorBodyBytes)
   const cancel = schedule(timers, maxErrorBodyMs, close)
   try {

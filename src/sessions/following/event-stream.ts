@@ -1,9 +1,10 @@
 import { CliError } from '../../errors.ts'
 import type { ServiceCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
+import { readErrorBytes } from '../../http/response.ts'
 import { schedule, type Timers } from '../../timers.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import { type HttpResponse, readBody } from '../../wire/exchange.ts'
+import type { HttpResponse } from '../../wire/exchange.ts'
 import { tryParseJson } from '../../wire/json/parse.ts'
 import { createUnexpectedBodyFailure } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventItem } from '../../wire/sessions/events-page.ts'
@@ -146,15 +147,9 @@ function treatFailureAsEnd(error: unknown): { done: true; value: undefined } {
   throw error
 }
 
-/** Limits for reading a response that is not an event stream, because its body may never end. */
-const [maxOtherBodyBytes, maxReadingMs] = [256 * 1024, 5000]
-
 async function createContentTypeError(response: HttpResponse, timers: Timers): Promise<CliError> {
   const { status, headers } = response
-  const cancel = schedule(timers, maxReadingMs, () => response.close())
-  const bytes = await readBody(response.body, maxOtherBodyBytes).finally(cancel)
-  const text = new TextDecoder().decode(bytes)
-  response.close()
+  const text = new TextDecoder().decode(await readErrorBytes(response, timers))
   const what = status === 204 ? 'empty (204)' : headers['content-type']
   const value = tryParseJson(text)
   const failure = createUnexpectedBodyFailure(
