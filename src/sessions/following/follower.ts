@@ -61,10 +61,9 @@ export class Follower {
   #stream: EventStream | undefined
   #isWoken = false
   /**
-   * Time of the last request for the list, by two clocks. The wall clock may be set back. The monotonic clock
-   * stops while the computer sleeps.
+   * Wall-clock time of the last request for the list. The monotonic clock stops while the computer sleeps.
    */
-  #listedAt = { now: -Infinity, date: -Infinity }
+  #listedAt = -Infinity
   #listsInRequestedOrder = true
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
@@ -197,10 +196,13 @@ export class Follower {
    */
   async refresh(isForced = false): Promise<void> {
     requireTimeLeft(this.#access.parts.deadline)
+    const { timers } = this.#access.context.host
     // Lets Node read the socket first, so that the stream has all events that the service has sent.
-    await this.#access.context.host.timers.wait(0)
+    await timers.wait(0)
     this.#addStreamed()
-    if (isForced || this.#isListOld()) await this.#addNewList()
+    // If the wall clock was set back, the age may be negative.
+    const ageMs = timers.wallTime() - this.#listedAt
+    if (isForced || Math.abs(ageMs) > maxListAgeMs) await this.#addNewList()
   }
 
   /**
@@ -255,7 +257,7 @@ export class Follower {
   async #readList(deadline = this.#access.parts.deadline): Promise<EventItem[]> {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
-    const requestedAt = { now: timers.now(), date: timers.wallTime() }
+    const requestedAt = timers.wallTime()
     const list =
       (await this.#readListBackwards(parts)) ??
       (await collectEvents(listEventsOldestFirst(this.#access.caller, parts)))
@@ -287,14 +289,6 @@ export class Follower {
   async #addNewList(deadline?: Deadline): Promise<void> {
     this.addList(await this.#readList(deadline))
     this.#addStreamed()
-  }
-
-  #isListOld(): boolean {
-    const { timers } = this.#access.context.host
-    return (
-      timers.now() - this.#listedAt.now > maxListAgeMs ||
-      timers.wallTime() - this.#listedAt.date > maxListAgeMs
-    )
   }
 
   /**
