@@ -49,7 +49,14 @@ export async function deliverEvents(
     const sent = parseSentEvents(body)
     if (listed.length === 0)
       context.messages.note('the events were accepted, but the response does not list them')
-    else warnOfUnlistedEvents(access, sent, listed)
+    else {
+      // A service that lists only some of the sent events may have refused the others.
+      const missing = sent.length - listed.filter(({ type }) => type !== 'error').length
+      if (missing > 0)
+        context.messages.warn(
+          `the response does not list ${missing} of the sent events: check with '${parts.inspectCommand}'`,
+        )
+    }
     if (follower) {
       follower.seen.addSent(addIdsFromReceipt(sent, listed))
       const printer = createEventPrinter(context, { markdown })
@@ -65,23 +72,6 @@ export async function deliverEvents(
         context.messages.note(`to see the answer: ${command}`)
     }
   }
-}
-
-/** A service that lists only some of the sent events may have refused the others. */
-function warnOfUnlistedEvents(
-  { context, parts }: SessionClient,
-  sent: readonly SessionEvent[],
-  listed: readonly SessionEvent[],
-): void {
-  const counts = new Map<string, number>()
-  for (const { type } of sent) counts.set(type, (counts.get(type) ?? 0) + 1)
-  for (const { type } of listed) counts.set(type, (counts.get(type) ?? 0) - 1)
-  const unlisted = [...counts].filter(([, count]) => count > 0)
-  const [[type] = []] = unlisted
-  if (type === undefined) return
-  const number = unlisted.reduce((sum, [, count]) => sum + count, 0)
-  const what = number > 1 ? `${number} of the sent events` : `a sent ${type}`
-  context.messages.warn(`the response does not list ${what}: check with '${parts.inspectCommand}'`)
 }
 
 /** Throws the failure of a follower that could not be opened, and adds that parley sent nothing. */

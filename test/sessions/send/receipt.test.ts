@@ -44,15 +44,15 @@ test.each<[what: string, response: Response, out: string, note: string]>([
 })
 
 test.each([
-  ['one event', [{ id: 'e1', type: 'user.interrupt' }], 'a sent user.message'],
-  ['an error', [{ type: 'error' }], '2 of the sent events'],
+  ['one event', [{ id: 'e1', type: 'user.interrupt' }], 1],
+  ['an error', [{ type: 'error' }], 2],
   ['both events in another order', [{ type: 'user.message' }, { type: 'user.interrupt' }], undefined],
 ])(
   'events send warns about the sent events that the response with %s does not list',
-  async (_, data, what) => {
+  async (_, data, missing) => {
     const ended = await send({ body: JSON.stringify({ data }) }, '--interrupt', '-q')
-    const warning = `parley: the response does not list ${what}: check with 'parley events list -s s'\n`
-    expect(ended).toMatchObject({ code: 0, err: what === undefined ? '' : warning })
+    const warning = `parley: the response does not list ${missing} of the sent events: check with 'parley events list -s s'\n`
+    expect(ended).toMatchObject({ code: 0, err: missing === undefined ? '' : warning })
   },
 )
 
