@@ -1,6 +1,7 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   isEventPiece,
+  isToolUseEvent,
   readEventText,
   type SessionEvent,
   startsAgentWork,
@@ -22,8 +23,8 @@ export class SeenEvents {
   /** Number of times that the first list contained each event without an id, by the digest of the event. */
   readonly #earlierCounts = new Map<string, number>()
   #search: SentEventSearch | undefined
-  /** New events, by identity, from lists that do not contain a sent event yet. */
-  readonly #listedBefore = new Map<string, IdentifiedEvent>()
+  /** True if the last list had new events but no sent event, so the new events may be older. */
+  #hasUnplacedEvents = false
   /**
    * New events that the stream delivered before the sent events. `undefined` if the stream was opened only
    * after the events were sent.
@@ -49,7 +50,7 @@ export class SeenEvents {
   addSent(events: readonly SessionEvent[]): void {
     const { isIdle, isEmpty } = this.state
     this.#search = new SentEventSearch(events, !isIdle && !isEmpty)
-    this.#listedBefore.clear()
+    this.#hasUnplacedEvents = false
     this.#streamedBefore = []
     this.task.addSent(events)
     for (const event of events) this.log.addAccepted(event)
@@ -65,8 +66,7 @@ export class SeenEvents {
   }
 
   isNew(item: EventItem): boolean {
-    const identity = getEventIdentity(item)
-    return !this.log.has(identity) && (this.isMissingSentEvents || !this.#listedBefore.has(identity))
+    return !this.log.has(getEventIdentity(item))
   }
 
   get hasListEnd(): boolean {
@@ -113,8 +113,7 @@ export class SeenEvents {
     search?.addProgress(item.event)
     if (search?.matchOnce(logItem)) {
       if (search.is === 'open') search.is = 'in stream'
-      for (const each of [...this.#drainListedBefore(), ...(this.#streamedBefore?.splice(0) ?? [])])
-        this.#append(each)
+      for (const each of this.#streamedBefore?.splice(0) ?? []) this.#append(each)
       this.#append(logItem, { isFromThisProcess: true })
       return []
     }
@@ -135,32 +134,32 @@ export class SeenEvents {
     if ((!this.#search || this.#search.is === 'over') && !this.isWorkPending)
       this.#listEnd = list.slice(-2).map(({ identity }) => identity)
     const streamed = this.#streamedBefore?.splice(0) ?? []
-    // Earlier lists may have contained these events. parley removes them from `#listedBefore`, so that
-    // `addStreamed` adds them as new. The stream has them in the right order.
-    for (const { identity } of streamed) this.#listedBefore.delete(identity)
     return [...newItems, ...streamed.flatMap((item) => this.addStreamed(item))]
   }
 
   #addListed(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
     const search = this.#search
     for (const { event } of list) search?.addProgress(event)
+    this.#hasUnplacedEvents = false
     if (!search || search.is === 'over') return this.#addInListOrder(list)
     const start = list.findIndex((item) => search.isFirstSent(item, !this.log.has(item.identity)))
     const hasLater = list.some(({ identity }) => identity === search.firstLaterEvent)
     if (start < 0 && !hasLater) {
       for (const item of list) {
         if (this.log.has(item.identity)) this.addRepeated(item)
-        // Keeps the first event with this identity, so that a later event with a different input is detected.
-        else if (!this.#listedBefore.has(item.identity)) this.#listedBefore.set(item.identity, item)
+        else {
+          this.#hasUnplacedEvents = true
+          // A later list may have another input of the tool use.
+          if (isToolUseEvent(item.event)) this.state.addToolUse(item.event, item.text)
+        }
       }
       return []
     }
     search.is = 'over'
-    const earlier = this.#addInListOrder(this.#drainListedBefore())
     const newItems = this.#addInListOrder(list)
     // The list omits the sent events but contains a later event. Any new event may be later than the sent
     // events, so all new events are returned.
-    if (start < 0) return [...earlier, ...newItems]
+    if (start < 0) return newItems
     const old = new Set(list.slice(0, start).map(({ identity }) => identity))
     for (const identity of old) this.#heldBack.delete(identity)
     return newItems.filter(({ identity }) => !old.has(identity))
@@ -173,9 +172,7 @@ export class SeenEvents {
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
-    const listed = new Set(list.map(({ identity }) => identity))
     return [
-      ...newItems.filter(({ identity }) => !listed.has(identity)),
       ...list.filter(({ identity }) => this.#heldBack.delete(identity) || newIdentities.has(identity)),
       ...this.release(),
     ]
@@ -191,7 +188,7 @@ export class SeenEvents {
       if (search.wasBusy && this.task.showsClientEvents) search.is = 'over'
       else this.#search = undefined
     }
-    this.#listedBefore.clear()
+    this.#hasUnplacedEvents = false
   }
 
   get isMissingSentEvents(): boolean {
@@ -199,7 +196,7 @@ export class SeenEvents {
   }
 
   get isSearching(): boolean {
-    return this.isMissingSentEvents || this.#listedBefore.size > 0
+    return this.isMissingSentEvents || this.#hasUnplacedEvents
   }
 
   get seeksIds(): boolean {
@@ -246,12 +243,6 @@ export class SeenEvents {
 
   #addInListOrder(list: readonly IdentifiedEvent[]): IdentifiedEvent[] {
     return this.log.addList(list, (item) => this.#search?.matchOnce(item) ?? false)
-  }
-
-  #drainListedBefore(): IdentifiedEvent[] {
-    const items = [...this.#listedBefore.values()]
-    this.#listedBefore.clear()
-    return items
   }
 }
 
