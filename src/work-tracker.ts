@@ -78,13 +78,14 @@ export class WorkTracker {
    */
   beginCall(rules: DeliveryRules, isOfBatch = false): TrackedCall {
     const isReading = rules.repeat === 'always'
-    const call: TrackedCall = createCall(rules, {
+    const isCounted = !isReading || !this.#changesData
+    const call: TrackedCall = createCall(rules, isCounted, {
       onAccepted: (message) => {
         this.#acceptedMessage = message
       },
-      onEnd: () => this.#endCall(call, isReading),
+      onEnd: () => this.#endCall(call),
     })
-    if (!isReading || !this.#changesData) this.#inProgress.add(call)
+    if (isCounted) this.#inProgress.add(call)
     if (isOfBatch || isReading) return call
     for (const earlier of this.#latestChanges)
       if (earlier.isOver() && !earlier.getOutcome().isRepeatable)
@@ -93,9 +94,9 @@ export class WorkTracker {
     return call
   }
 
-  #endCall(call: TrackedCall, isReading: boolean): void {
+  #endCall(call: TrackedCall): void {
     this.#inProgress.delete(call)
-    if (isReading && this.#changesData) return
+    if (!call.isCounted) return
     const { sent, mayDuplicate } = call.getOutcome()
     this.#sentByEnded = combineSent(this.#sentByEnded, sent)
     this.#mayDuplicate ||= mayDuplicate
@@ -173,6 +174,7 @@ function adviseAfter(call: TrackedCall): RetryAdvice | undefined {
 
 function createCall(
   rules: DeliveryRules,
+  isCounted: boolean,
   { onAccepted, onEnd }: { onAccepted(message: string): void; onEnd(): void },
 ) {
   let state: DeliveryState = 'not-sent'
@@ -182,6 +184,8 @@ function createCall(
     if (state !== 'done') state = getLaterDeliveryState(stateBefore, reached)
   }
   return {
+    /** False for a call that only reads, in work that may change data. */
+    isCounted,
     state: () => state,
     isOver: () => isOver,
     getOutcome: () => describeDelivery(state, rules),

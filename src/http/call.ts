@@ -91,7 +91,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         // In a batch, `mayDuplicate` shows whether a repeated line may be billed twice. A batch prints no
         // responses, so `response` would only fill the memory.
         ...(isBatch ? { response: undefined, mayDuplicate: outcome.mayDuplicate } : {}),
-        sent: outcome.sent,
+        sent: call.isCounted ? outcome.sent : undefined,
         retry: retry ?? getRetryAdvice(failure, outcome),
         // If the failure already has a consequence, that text is more exact than the text for the delivery
         // state.

@@ -13,7 +13,6 @@ export const createWaitingError = (
   ids: string[],
 ): CliError =>
   new CliError('waiting', `${session} waits for an answer`, {
-    sent: 'yes',
     problems: ids.map((id) => describeWaitingToolUse(state, id)),
     ...describeWaitingToolUses(context, session, state, ids),
   })
@@ -53,7 +52,6 @@ export function describeWaitingToolUses(
 export function createBudgetError(context: Context, session: string): CliError {
   const higherBudget = '{"type":"limit","max_list_cost":{"amount":"AMOUNT","currency":"CURRENCY"}}'
   return new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
-    sent: 'yes',
     problems: [
       `to raise it to AMOUNT in minor units, such as cents: ${formatBudgetCommand(context, session, higherBudget)}`,
       `to remove it: ${formatBudgetCommand(context, session, 'null')}`,

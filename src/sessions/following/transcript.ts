@@ -81,7 +81,6 @@ export async function followAndPrint(
   if (stop.kind === 'stuck' && stop.reason === 'budget_reached') throw createBudgetError(context, session)
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
-    sent: 'yes',
     serviceMessage: stop.explanation,
   })
 }

@@ -86,10 +86,7 @@ export class DenialCollector {
     if (denied.size === 0) return undefined
     const were = denied.size === 1 ? 'tool use was' : 'tool uses were'
     const message = `${session} finished, but ${denied.size} ${were} denied or ran despite the policy`
-    return new CliError('denied', message, {
-      sent: 'yes',
-      problems: [...denied.values()],
-    })
+    return new CliError('denied', message, { problems: [...denied.values()] })
   }
 }
 

@@ -266,7 +266,6 @@ export class ToolUseResponder {
     }
     if (isLate)
       throw new CliError('stopped', `the deadline passed while the command for ${use.name} ran`, {
-        sent: 'yes',
         deadline: true,
       })
   }

@@ -283,7 +283,6 @@ export class LimitEnforcer {
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
     // If a script resumed at once, the run would exceed the limit again, so `retry` is `never`.
     return new CliError('stopped', `${this.#updateExcess()}${more}`, {
-      sent: 'yes',
       retry: 'never',
       ...details,
     })

@@ -36,8 +36,7 @@ export async function runTask(context: Context, plan: RunPlan): Promise<CommandR
   requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
   const audit = await Audit.open(context, plan)
   const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
-  const end = await context.tracker.during(run, () => execute(run)).finally(() => run.follower.close())
-  return { ...end, failure: end.failure && run.correctFacts(end.failure) }
+  return context.tracker.during(run, () => execute(run)).finally(() => run.follower.close())
 }
 
 /**
@@ -181,7 +180,7 @@ function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError 
   if (!plan.failsOnToolError || problems.length === 0) return undefined
   const count = `${problems.length} --tool command${problems.length === 1 ? '' : 's'}`
   const message = `${session} finished, but ${count} failed`
-  return new CliError('denied', message, { sent: 'yes', problems })
+  return new CliError('denied', message, { problems })
 }
 
 /**
@@ -232,7 +231,7 @@ function checkEnd(run: SessionRun, limits: LimitEnforcer): CliError | undefined 
     ? `the answer may be incomplete: the list of events could not be read after the session stopped: ${listFailure.message}`
     : follower.state.lacksIdleEvent && missingAnswerText
   if (problem && isAnswerPrintedAlone(run.plan.answerOptions)) {
-    const known = { sent: 'yes', retry: 'later', resumeArguments: run.createResumeCommand() } as const
+    const known = { retry: 'later', resumeArguments: run.createResumeCommand() } as const
     throw new CliError('response', problem, { ...listFailure?.details, ...known })
   }
   if (follower.state.lacksIdleEvent) run.context.messages.warn(missingAnswerText)

@@ -36,7 +36,7 @@ export async function findEarlierTask(run: SessionRun): Promise<FoundEvents | un
       ? 'the task was accepted, but the session does not show it yet'
       : 'an earlier run began to send the task, and it is not known whether it arrived'
     throw new CliError('unknown', message, {
-      sent: isAccepted ? 'yes' : 'unknown',
+      sent: isAccepted ? undefined : 'unknown',
       retry: isAccepted ? 'later' : 'look-first',
       consequence: `check with '${parts.inspectCommand}' whether the event list contains the task\nonce the list contains the task, run your command again to continue the session; to send the task a second time, name another --audit file`,
       // The resume command has no task, so it cannot find or send a task that may not have arrived.
@@ -76,7 +76,6 @@ async function findEvent(run: SessionRun, id: string): Promise<FoundEvents> {
   if (found) return found
   requireTimeToFind(run, 'the event')
   throw new CliError('unknown', `the session does not show the event ${quoteAndShortenName(id)}`, {
-    sent: 'yes',
     // A service may list the event with another id than in the receipt. The same command would then fail
     // each time, so `retry` is not `later`.
     retry: 'look-first',

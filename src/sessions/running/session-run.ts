@@ -153,29 +153,18 @@ export class SessionRun implements SessionClient, WorkHooks {
   explain(error: CliError): CliError {
     const isLate = this.taskState !== 'unsent' && this.context.deadline.hasPassed && error.kind === 'not-sent'
     const failure = isLate
-      ? new CliError('stopped', error.message, { sent: 'yes', retry: 'later', deadline: true })
+      ? new CliError('stopped', error.message, { retry: 'later', deadline: true })
       : convertDeadlineFailure(error)
     const resumable = this.taskState === 'unsent' ? failure : this.#addResumeCommand(failure)
     const lines = this.#describeUnansweredCommands()
-    if (lines.length === 0) return this.correctFacts(resumable)
+    if (lines.length === 0) return resumable
     const { consequence = [], retry } = resumable.details
     const known = { consequence: lines.concat(consequence).join('\n') }
-    return this.correctFacts(
-      resumable.with({ ...known, retry: this.#repeatsCommands ? 'look-first' : retry }),
-    )
-  }
-
-  /**
-   * Sets `sent` to the state of this run. A failure about events of an earlier run or another client has
-   * `sent: 'yes'`, although this run may have sent nothing.
-   */
-  correctFacts(error: CliError): CliError {
-    return error.details.sent === 'yes' ? error.with({ sent: this.context.tracker.sent }) : error
+    return resumable.with({ ...known, retry: this.#repeatsCommands ? 'look-first' : retry })
   }
 
   createInterruptedError(why: string): CliError {
     return new CliError('stopped', why, {
-      sent: 'yes',
       retry: 'never',
       resumeArguments: this.#createCommandWithMessage(),
     })
@@ -184,7 +173,7 @@ export class SessionRun implements SessionClient, WorkHooks {
   createOtherClientError(other: OtherTask): CliError {
     const why = describeOtherClientTask(other)
     if (!other.isInterrupted)
-      return new CliError('response', `the agent gave no answer: ${why}`, { sent: 'yes', retry: 'never' })
+      return new CliError('response', `the agent gave no answer: ${why}`, { retry: 'never' })
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 
@@ -209,8 +198,8 @@ export class SessionRun implements SessionClient, WorkHooks {
     if (this.taskState === 'continued')
       return kind === 'response' && this.isFollowing ? error.with({ resumeArguments }) : error
     if (kind === 'unknown') return error.with({ retry: 'look-first' })
-    if (kind === 'stuck') return error.with({ sent: 'yes', retry: 'never' })
-    const accepted = { sent: 'yes', retry: 'never', resumeArguments, consequence: taskAcceptedText } as const
+    if (kind === 'stuck') return error.with({ retry: 'never' })
+    const accepted = { retry: 'never', resumeArguments, consequence: taskAcceptedText } as const
     // With an audit file, the same command resumes the run, so a script may retry after a transient failure.
     const canRetryLater = isAudited && retry !== 'never'
     // `pendingToolUseIds` means that the service refused a reply, which does not undo the task.

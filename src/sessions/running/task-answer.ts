@@ -75,8 +75,7 @@ export async function checkTaskAnswer(
   const text = getText(answer)
   const why = answer ? 'the answer has no text' : 'the agent gave no answer'
   const problem = text.trim() === '' ? why : undefined
-  if (problem && isAnswerPrintedAlone(answerOptions))
-    return { failure: createResponseError(problem).with({ sent: 'yes' }) }
+  if (problem && isAnswerPrintedAlone(answerOptions)) return { failure: createResponseError(problem) }
   try {
     return { text: (await answerOptions.schema?.check(text, undefined)) ?? text, problem }
   } catch (error) {

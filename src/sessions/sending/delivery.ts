@@ -123,7 +123,7 @@ function explainAfterAcceptance(
   listed: readonly SessionEvent[],
   follower: Follower | undefined,
 ): CliError {
-  const known = { sent: 'yes', retry: 'never' } as const
+  const known = { retry: 'never' } as const
   if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
   if (error.kind === 'file') {
     const ids = listed.flatMap(({ id }) => id ?? []).map((id) => quoteAndShortenName(id))
@@ -157,7 +157,7 @@ export function explainFollowFailure(error: CliError, more: FailureDetails): Cli
   const keepsKind = isFinal || isGone(error) || error.kind === 'credentials' || error.kind === 'payment'
   const consequence = addSecretSource(more.consequence, error)
   const kind = keepsKind ? error.kind : 'response'
-  return new CliError(kind, message, { ...details, sent: 'yes', ...more, consequence })
+  return new CliError(kind, message, { ...details, ...more, consequence })
 }
 
 /** If the service refused the secret, appends the consequence of the failure, which names the secret's source. */
