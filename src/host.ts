@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
-import type { Host, RunContext } from './context.ts'
+import type { BasicContext, Host } from './basic-context.ts'
 import { CliError, describeFileError, usageError } from './errors.ts'
 import {
   endProcessOnSignal,
@@ -55,7 +55,7 @@ export function createProcessHost(): Host {
  * Without a limit, V8's young generation grows to 128 MiB in a long run. The limit costs 2 to 8 % of
  * processor time.
  */
-function limitYoungGeneration(cleanups: RunContext['cleanups']): void {
+function limitYoungGeneration(cleanups: BasicContext['cleanups']): void {
   setGrowthFactor(1)
   // V8 rejects compiled code that was stored with other flags, so the default is restored before parley
   // stores compiled code.

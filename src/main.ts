@@ -1,8 +1,9 @@
 import { version } from '../package.json'
 import { findFlagValue } from './argv/bare-flags.ts'
 import { ArraySet } from './array-set.ts'
+import type { Host, StdStream } from './basic-context.ts'
 import type { ProgramResult } from './cli/program.ts'
-import type { Host, RunContext } from './context.ts'
+import type { RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, OutputClosedError, toFailure } from './errors.ts'
 import {
@@ -11,7 +12,7 @@ import {
   renderFailureAsJson,
   renderGithubAnnotation,
 } from './io/failure.ts'
-import { type StdStream, writeTextToStdout } from './io/output.ts'
+import { writeTextToStdout } from './io/output.ts'
 import { createStyle } from './io/style.ts'
 import { createLineWrapper } from './io/wrapping.ts'
 import { RunReport } from './report.ts'

@@ -1,13 +1,13 @@
 import { lstatSync, readFileSync, rmSync } from 'node:fs'
 import { version } from '../package.json'
+import type { Host } from './basic-context.ts'
+import type { RunContext } from './context.ts'
 import { CliError, exitCodes, toFileFailure, usageError } from './errors.ts'
 import { escapeControlsInJson, toOneLine } from './io/escape.ts'
 import { formatFailureMessage } from './io/failure.ts'
 import { TemporaryFile, writeFileAtomically } from './io/file-output.ts'
 import { findFileKindProblem, toAbsolutePath } from './io/paths.ts'
 import type { ReportData, UsageAndCost } from './report-data.ts'
-import type { Secrets } from './secrets.ts'
-import type { Timers } from './timers.ts'
 import { isObject, tryParseJson } from './wire/json/parse.ts'
 import type { WorkTracker } from './work-tracker.ts'
 
@@ -17,12 +17,7 @@ export interface RunOutcome {
   isSignal?: boolean
 }
 
-export interface ReportSource {
-  host: { readonly cwd: string; timers: Timers }
-  reportData: ReportData
-  tracker: WorkTracker
-  secrets: Secrets
-}
+export type ReportSource = Pick<RunContext, 'reportData' | 'tracker' | 'secrets'> & { host: Host }
 
 /**
  * Removes an earlier report and returns a function that writes the new one. The returned function is

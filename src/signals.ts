@@ -1,6 +1,5 @@
 import { writeSync } from 'node:fs'
-import type { Host } from './context.ts'
-import type { StdStream } from './io/output.ts'
+import type { Host, StdStream } from './basic-context.ts'
 import { setLongTimeout } from './timers.ts'
 
 /** SIGBREAK exists only on Windows (Ctrl-Break). CI runners send it before they kill a process. */

@@ -1,7 +1,6 @@
 import { constants, fstatSync, readFileSync, type Stats, statSync, writeFileSync, writeSync } from 'node:fs'
+import type { Stdin, StdStream } from './basic-context.ts'
 import { hasErrorCode } from './errors.ts'
-import type { Stdin } from './io/input.ts'
-import type { StdStream } from './io/output.ts'
 import { removeSignalHandlers } from './signals.ts'
 
 export function createStdStream(descriptor: 1 | 2, openStream: () => NodeJS.WriteStream): StdStream {

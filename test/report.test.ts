@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../package.json'
+import type { Host } from '../src/basic-context.ts'
 import { CliError } from '../src/errors.ts'
 import { RunReport } from '../src/report.ts'
 import { addFileToReport, ReportData } from '../src/report-data.ts'
@@ -239,7 +240,8 @@ function prepare() {
   const cwd = temporaryFolder()
   const [reportData, tracker, secrets] = [new ReportData(2000), new WorkTracker(), new Secrets()]
   const timers = { ...realTimers, now: () => 5250 }
-  const source = { host: { cwd, timers }, reportData, tracker, secrets }
+  const host = { cwd, timers } as Host
+  const source = { host, reportData, tracker, secrets }
   const report = new RunReport(source)
   report.readFlags(['--report', 'r.json'])
   return { cwd, reportData, tracker, secrets, source, report }

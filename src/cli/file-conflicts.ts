@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { Option } from 'commander'
 import { FileArgument, FileFlag, HeaderFlag, TextFlag } from '../argv/flags.ts'
-import type { Host } from '../context.ts'
+import type { Host } from '../basic-context.ts'
 import { usageError } from '../errors.ts'
 import { resolveRealPath, toAbsolutePath } from '../io/paths.ts'
 import { findProfilePath } from '../settings/profile-file.ts'

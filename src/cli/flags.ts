@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { appendFlagValue, FileFlag, type FlagRules, HeaderFlag } from '../argv/flags.ts'
-import type { CommandLineFlag, SharedFlags } from '../context.ts'
+import type { CommandLineFlag, SharedFlags } from '../basic-context.ts'
 import { usageError } from '../errors.ts'
 import {
   getSettingDefinition,
@@ -100,7 +100,7 @@ export function readSharedFlags(commands: (Command & { given: GivenFlag[] })[]):
     settings: Object.fromEntries(
       settingNames
         .filter((name) => hasRequestFlag(name) && given[name] !== undefined)
-        .map((name) => [name, { value: given[name], flag: getSettingFlag(name) }]),
+        .map((name) => [name, given[name]]),
     ),
   }
 }

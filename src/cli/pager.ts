@@ -1,9 +1,9 @@
-import type { Context, Host } from '../context.ts'
+import type { BasicContext, Host } from '../basic-context.ts'
 import { measureColumns } from '../io/width.ts'
 
 /** Returns false if the text fits on the terminal or no pager works, so the caller must print the text. */
 export async function showInPager(
-  { host, cleanups }: Pick<Context, 'host' | 'cleanups'>,
+  { host, cleanups }: Pick<BasicContext, 'host' | 'cleanups'>,
   text: string,
 ): Promise<boolean> {
   const command = choosePager(host)

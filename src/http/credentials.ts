@@ -1,6 +1,6 @@
+import type { ProcessInfo } from '../basic-context.ts'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
-import type { ProcessInfo } from '../io/paths.ts'
 import { findHeaderSecrets } from '../secrets.ts'
 import { findExposedPath, permissionAdvice } from '../settings/profile-file.ts'
 import {

@@ -1,6 +1,6 @@
 import { BlockList, isIP, type Socket } from 'node:net'
+import type { ProcessInfo } from '../basic-context.ts'
 import { CliError } from '../errors.ts'
-import type { ProcessInfo } from '../io/paths.ts'
 import { findAddressProblem, isLoopbackHost } from '../wire/address.ts'
 import { findFailureKindOfStatus } from './retry.ts'
 import { waitForSocketEvent } from './socket.ts'

@@ -1,5 +1,6 @@
 import { promises as fs } from 'node:fs'
-import type { Context, Host } from '../context.ts'
+import type { Host } from '../basic-context.ts'
+import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
 import { demoProfileName } from '../settings/profiles.ts'

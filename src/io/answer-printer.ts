@@ -1,22 +1,14 @@
+import type { BasicContext } from '../basic-context.ts'
 import { escapeControls } from './escape.ts'
-import type { Output, StdStream } from './output.ts'
+import type { Output } from './output.ts'
 import { createRawPrinter } from './raw-printer.ts'
 import type { Spinner } from './spinner.ts'
 import { usesColour } from './style.ts'
 
-interface AnswerLayout {
-  host: {
-    stdout: Pick<StdStream, 'columns'>
-    env: Readonly<Record<string, string | undefined>>
-  }
-  flags: { color?: string }
-  output: Output
-}
-
 export const loadMarkdownLayout = () => import('./markdown/layout.ts')
 
 export async function createAnswerPrinter(
-  { flags, host, output }: AnswerLayout,
+  { flags, host, output }: Pick<BasicContext, 'flags' | 'host'> & { output: Output },
   { isMarkdown, waiting }: { isMarkdown: boolean; waiting?: Pick<Spinner, 'show'> },
 ) {
   const escapeText = (text: string) => escapeControls(text.replaceAll('\r\n', '\n'))

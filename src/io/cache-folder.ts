@@ -1,7 +1,7 @@
 import { chmodSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
+import type { ProcessInfo } from '../basic-context.ts'
 import { describeFileError, hasErrorCode } from '../errors.ts'
-import type { ProcessInfo } from './paths.ts'
 
 type Surroundings = Omit<ProcessInfo, 'cwd'>
 

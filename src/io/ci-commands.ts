@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
+import type { StdStream } from '../basic-context.ts'
 import { disableInlineCiCommands } from './escape.ts'
-import type { StdStream } from './output.ts'
 
 /**
  * Changes a text so that GitHub's runner executes no command in it: `::` at the start of a line, or `##[`

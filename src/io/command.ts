@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { platform } from 'node:os'
 import { win32 } from 'node:path'
-import type { ArraySet } from '../array-set.ts'
+import type { BasicContext, ProcessInfo } from '../basic-context.ts'
 import type { Deadline } from '../deadline.ts'
 import { describeFileError } from '../errors.ts'
 
-export interface ShellCommand {
+interface ShellCommand {
   text: string
-  env: Readonly<Record<string, string | undefined>>
+  env: ProcessInfo['env']
   input?: string
   /**
    * If true, the command runs in a new process group. parley can then kill all its processes, but they
@@ -15,11 +15,6 @@ export interface ShellCommand {
    */
   isGroupLeader: boolean
   deadline: Deadline
-}
-
-interface ShellCommandOptions {
-  host: { readonly cwd: string; platform: NodeJS.Platform; env: ShellCommand['env'] }
-  cleanups: ArraySet<() => void>
 }
 
 interface ShellCommandResult {
@@ -37,7 +32,7 @@ const maxStderrBytes = 8192
 
 export async function runCommand(
   { text, env, input, isGroupLeader, deadline }: ShellCommand,
-  { host, cleanups }: ShellCommandOptions,
+  { host, cleanups }: Pick<BasicContext, 'host' | 'cleanups'>,
 ): Promise<ShellCommandResult> {
   const detached = isGroupLeader && host.platform !== 'win32'
   const child = spawn(text, {
@@ -89,7 +84,7 @@ export async function runCommand(
 
 export function runCommandOnTerminal(
   { text, env, input }: Pick<ShellCommand, 'text' | 'env' | 'input'>,
-  cleanups: ArraySet<() => unknown>,
+  cleanups: BasicContext['cleanups'],
 ): Promise<number | undefined> {
   // Without exec, the command may be a child of the shell. A signal to the shell would then not end the
   // command.
@@ -114,7 +109,7 @@ function describeEnd(code: number | null, signal: NodeJS.Signals | null): string
 }
 
 /** Synchronous, because signal handlers call it. */
-function end(child: ChildProcess, isLeader: boolean, { platform, env }: ShellCommandOptions['host']): void {
+function end(child: ChildProcess, isLeader: boolean, { platform, env }: ProcessInfo): void {
   if (child.pid === undefined) return
   const isEnded = platform === 'win32' ? endTree(child.pid, env) : isLeader && endGroup(child.pid)
   if (!isEnded) child.kill()

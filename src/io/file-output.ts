@@ -17,10 +17,11 @@ import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
+import type { BasicContext } from '../basic-context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError, convertFileErrors, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
-import { findOutputTarget, type ProcessInfo } from './paths.ts'
+import { findOutputTarget } from './paths.ts'
 import type { SavedData } from './saved-data.ts'
 
 /**
@@ -51,7 +52,7 @@ const consequence = 'nothing was sent'
  */
 export async function openFileOutput(
   name: string,
-  { host, deadline }: { host: Omit<ProcessInfo, 'env'>; deadline: Deadline },
+  { host, deadline }: Pick<BasicContext, 'host' | 'deadline'>,
 ): Promise<FileOutput> {
   const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
   const openDirect = () =>

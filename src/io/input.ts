@@ -1,7 +1,7 @@
 import { closeSync, constants, createReadStream, promises as fs, open, openSync, statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import type { Deadline } from '../deadline.ts'
+import type { BasicContext, Stdin } from '../basic-context.ts'
 import {
   CliError,
   convertFileErrors,
@@ -24,31 +24,7 @@ import {
 import { toAbsolutePath } from './paths.ts'
 import { escapeShellWord } from './shell-quote.ts'
 
-/** The kind `none` stands for a closed stdin, or a device such as /dev/null. */
-export interface Stdin {
-  kind: 'terminal' | 'pipe' | 'file' | 'folder' | 'none'
-  open(): Readable
-  /** In raw mode, the terminal delivers each key, including Ctrl-C, without echo. */
-  setRaw?(isRaw: boolean): void
-  interrupt?(): void
-  /**
-   * Suspends the process like Ctrl-Z, because a raw terminal delivers Ctrl-Z only as a key. Returns after the
-   * user has resumed the process.
-   */
-  suspend?(): void
-}
-
-interface InputReaderOptions {
-  /** Reading `cwd` throws if the current folder was removed, so it is read only for relative names. */
-  host: { readonly cwd: string; readonly platform: NodeJS.Platform; stdin: Stdin; timers: Timers }
-  flags: {
-    stdin?: boolean
-    failOnEmpty?: boolean
-    given?: readonly { flag: string }[]
-  }
-  deadline: Deadline
-  note(line: string): void
-}
+type InputContext = Pick<BasicContext, 'host' | 'flags' | 'deadline'>
 
 type FileContent = { name?: string; text: string } | { mimeType: string; base64: string }
 
@@ -62,30 +38,32 @@ const maxFileBytes = Math.floor(maxTextLength / 4) * 3
 
 export class InputReader {
   readonly stdinKind: Stdin['kind']
-  readonly #options: InputReaderOptions
+  readonly #context: InputContext
+  readonly #note: (line: string) => void
   #firstReader: string | undefined
 
-  constructor(options: InputReaderOptions) {
-    this.#options = options
-    this.stdinKind = this.readsStdin ? options.host.stdin.kind : 'none'
+  constructor(context: InputContext, note: (line: string) => void) {
+    this.#context = context
+    this.#note = note
+    this.stdinKind = this.readsStdin ? context.host.stdin.kind : 'none'
   }
 
   get readsStdin(): boolean {
-    return this.#options.flags.stdin !== false
+    return this.#context.flags.stdin !== false
   }
 
   /** `reader` is the name of the flag or input that reads stdin, for messages. */
   readStdinChunks(reader: string): AsyncIterable<Uint8Array> {
     this.#claimStdin(reader)
-    const { host, note } = this.#options
+    const { host } = this.#context
     const { stdin, timers } = host
-    const waiting = { timers, note: () => note(waitingForStdin) }
+    const waiting = { timers, note: () => this.#note(waitingForStdin) }
     return readStream(() => stdin.open(), 'stdin', new AbortController().signal, waiting)
   }
 
   readFile(name: string, shown = name): Promise<Uint8Array> {
     return convertFileErrors(shown, async () => {
-      const path = toAbsolutePath(this.#options.host, name)
+      const path = toAbsolutePath(this.#context.host, name)
       const stat = await fs.stat(path)
       if (stat.isFile() && stat.size > maxTextLength) throw createTextTooLongError(shown)
       return stat.isFile() ? fs.readFile(path) : this.#readFile(name, shown, readBody)
@@ -93,7 +71,7 @@ export class InputReader {
   }
 
   #readFile<T>(name: string, shown: string, consume: ConsumeChunks<T>): Promise<T> {
-    const path = toAbsolutePath(this.#options.host, name)
+    const path = toAbsolutePath(this.#context.host, name)
     return this.#read((stop) => openReadableFile(path, stop), shown, `waiting for ${shown}`, consume)
   }
 
@@ -101,7 +79,7 @@ export class InputReader {
   async readChunks<T>(path: string, reader: string, consume: ConsumeChunks<T>): Promise<T> {
     if (path !== '-') return this.#readFile(path, path, consume)
     this.#claimStdin(reader)
-    return this.#read(() => this.#options.host.stdin.open(), 'stdin', waitingForStdin, consume)
+    return this.#read(() => this.#context.host.stdin.open(), 'stdin', waitingForStdin, consume)
   }
 
   /** The path `-` means stdin. Throws a usage error if stdin is a terminal or was read before. */
@@ -153,7 +131,7 @@ export class InputReader {
    * Returns `undefined` with `--no-stdin`, if stdin was read before, or if stdin is closed or a terminal.
    */
   async readPipedText(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
-    const { flags, host } = this.#options
+    const { flags, host } = this.#context
     const { kind } = host.stdin
     const isFree = this.readsStdin && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
@@ -165,7 +143,7 @@ export class InputReader {
     const text = await this.readPipedText(reader, kinds)
     if (text === undefined) return ''
     if (text.trim() !== '') return text
-    this.#options.note('stdin is empty')
+    this.#note('stdin is empty')
     return ''
   }
 
@@ -174,14 +152,14 @@ export class InputReader {
    * `-f`, throws a usage error for a word that names a file, because the user probably meant a second file.
    */
   #checkFileNames(words: string[]): void {
-    const { flags, note } = this.#options
+    const { flags } = this.#context
     const hasFiles = flags.given?.some(({ flag }) => flag === '--file')
     for (const word of words) {
       const name = word.replace(/^@/, '')
       if ((name === word && !hasFiles) || !this.#isFile(name)) continue
       const asText = `${escapeShellWord(word)} is sent as text`
       const asFile = `-f ${escapeShellWord(name)} adds the file`
-      if (name !== word) note(`${asText}; ${asFile}`)
+      if (name !== word) this.#note(`${asText}; ${asFile}`)
       else
         throw usageError(
           `${escapeShellWord(word)} is a file, but words are sent as text: ${asFile}. To send the name as text, quote it together with other words`,
@@ -191,7 +169,7 @@ export class InputReader {
 
   #isFile(name: string): boolean {
     try {
-      return statSync(toAbsolutePath(this.#options.host, name)).isFile()
+      return statSync(toAbsolutePath(this.#context.host, name)).isFile()
     } catch {
       return false
     }
@@ -225,16 +203,19 @@ export class InputReader {
 
   async #readStdin(reader: string, idleNote = waitingForStdin): Promise<Uint8Array> {
     this.#claimStdin(reader)
-    const { host, flags } = this.#options
+    const { host, flags } = this.#context
     const bytes = await this.#read(() => host.stdin.open(), 'stdin', idleNote, readBody)
     if (flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()
     return bytes
   }
 
   async #read<T>(open: OpenStream, name: string, idleNote: string, consume: ConsumeChunks<T>): Promise<T> {
-    const { deadline, host, note } = this.#options
+    const { deadline, host } = this.#context
     const stop = new AbortController()
-    const pieces = readStream(open, name, stop.signal, { timers: host.timers, note: () => note(idleNote) })
+    const pieces = readStream(open, name, stop.signal, {
+      timers: host.timers,
+      note: () => this.#note(idleNote),
+    })
     const limited = limitChunks(pieces, maxTextLength, () => createTextTooLongError(name))
     return deadline.race(consume(limited), () => {
       stop.abort()

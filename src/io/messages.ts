@@ -1,20 +1,10 @@
+import type { BasicContext } from '../basic-context.ts'
 import { escapeControlsInJson, toOneLine } from './escape.ts'
 import { formatGithubAnnotation } from './failure.ts'
-import type { StdStream } from './output.ts'
 import { createStyle } from './style.ts'
 import { createLineWrapper } from './wrapping.ts'
 
 export type MessagePrinter = Awaited<ReturnType<typeof createMessagePrinter>>
-
-interface MessageOptions {
-  host: {
-    stderr: StdStream
-    env: Readonly<Record<string, string | undefined>>
-    printAnnotation?(line: string): void
-  }
-  flags: { quiet?: boolean; errors?: 'json' | 'github'; color?: string }
-  redact(text: string, maxLength?: number): string
-}
 
 /**
  * parley cuts a message to this number of UTF-16 units while it redacts the message, because redacting takes
@@ -22,8 +12,9 @@ interface MessageOptions {
  */
 const maxMessageLength = 64 * 1024
 
-export async function createMessagePrinter({ host, flags, redact }: MessageOptions) {
+export async function createMessagePrinter({ host, flags, secrets }: BasicContext) {
   const { stderr, env } = host
+  const { redact } = secrets
   const wrap = await createLineWrapper(stderr)
   const style = await createStyle(flags.color, env, stderr.isTerminal)
   let held: string[] | undefined

@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream'
+import type { StdStream } from '../basic-context.ts'
 import type { Deadline } from '../deadline.ts'
 import { CliError, hasErrorCode, OutputClosedError, toFileFailure } from '../errors.ts'
 import { yieldToSignals } from '../timers.ts'
@@ -10,22 +10,6 @@ export interface Output {
   /** Resolves when the output accepts more text. */
   write(chunk: Uint8Array | string): Promise<void>
   flush(): Promise<void>
-}
-
-export interface StdStream {
-  isTerminal: boolean
-  readonly isClosed?: boolean | undefined
-  columns?: number
-  rows?: number
-  /** For many lines, the stream is faster than `writeSync`. For one line, it is slower. */
-  open(): Writable
-  /** Writes the whole chunk. `undefined` for a terminal, a pipe or a socket, whose reader may be slow. */
-  readonly writeWhole?: ((chunk: Uint8Array | string) => void) | undefined
-  /**
-   * Writes as much as the descriptor accepts at once, and returns the number of bytes. Returns 0 if the
-   * caller must write through the stream, for example because the stream is open.
-   */
-  writeSync(bytes: Uint8Array): number
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import type { ProcessInfo } from '../basic-context.ts'
 import { CliError, toFileFailure, usageError } from '../errors.ts'
 
 /** Reads `host.cwd` only for relative names, because reading it throws if the current folder was removed. */
@@ -49,14 +50,6 @@ export function listLinkChain(path: string): string[] {
 export function resolveRealPath(path: string): string {
   const target = listLinkChain(path).at(-1) ?? path
   return realPath(join(realPath(dirname(target)), basename(target)))
-}
-
-export interface ProcessInfo {
-  env: Readonly<Record<string, string | undefined>>
-  readonly cwd: string
-  platform: NodeJS.Platform
-  /** `undefined` on Windows. */
-  uid?: number
 }
 
 /**

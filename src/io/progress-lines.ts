@@ -1,11 +1,9 @@
-import { schedule, type Timers } from '../timers.ts'
-import type { StdStream } from './output.ts'
+import type { BasicContext } from '../basic-context.ts'
+import { schedule } from '../timers.ts'
+import type { MessagePrinter } from './messages.ts'
 
-interface LongRun {
-  host: { stderr: Pick<StdStream, 'isTerminal'>; timers: Timers }
-  flags: { quiet?: boolean }
-  reportData: { startMs: number }
-  messages: { note(line: string): void }
+interface LongRun extends BasicContext {
+  messages: MessagePrinter
 }
 
 const minute = 60_000

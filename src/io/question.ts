@@ -1,11 +1,8 @@
 import type { Interface } from 'node:readline'
 import { type Readable, Writable } from 'node:stream'
-import type { ArraySet } from '../array-set.ts'
-import type { Deadline } from '../deadline.ts'
+import type { BasicContext, Stdin } from '../basic-context.ts'
 import { CliError, createNotSentDeadlineError } from '../errors.ts'
-import type { Stdin } from './input.ts'
 import type { MessagePrinter } from './messages.ts'
-import type { StdStream } from './output.ts'
 
 export interface Prompter {
   /**
@@ -34,11 +31,8 @@ export class InputEndedError extends CliError {
   }
 }
 
-interface PrompterOptions {
-  host: { stdin: Stdin; stderr: StdStream; env: Readonly<Record<string, string | undefined>> }
-  messages: Pick<MessagePrinter, 'hold' | 'release'>
-  cleanups: ArraySet<() => unknown>
-  deadline: Deadline
+interface PrompterContext extends BasicContext {
+  messages: MessagePrinter
 }
 
 const deadlineText = 'the deadline passed while a question was open'
@@ -47,7 +41,7 @@ const deadlineText = 'the deadline passed while a question was open'
 const [pasteMarksOn, pasteMarksOff] = ['\x1b[?2004h', '\x1b[?2004l']
 
 export function withPrompter<T>(
-  options: PrompterOptions,
+  options: PrompterContext,
   work: (prompter: Prompter) => Promise<T>,
 ): Promise<T> {
   const prompter = createPrompter(options)
@@ -62,7 +56,7 @@ export async function askYesNo(prompter: Prompter, question: string, byDefault =
   return typed === '' ? byDefault : /^y(es)?$/i.test(typed)
 }
 
-export function createPrompter({ host, messages, cleanups, deadline }: PrompterOptions): Prompter {
+export function createPrompter({ host, messages, cleanups, deadline }: PrompterContext): Prompter {
   const { stdin, stderr, env } = host
   const closing = new AbortController()
   const write = (text: string) => void stderr.open().write(text)

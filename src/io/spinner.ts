@@ -1,19 +1,12 @@
-import type { ArraySet } from '../array-set.ts'
-import type { Timers } from '../timers.ts'
-import type { Output, StdStream } from './output.ts'
+import type { BasicContext } from '../basic-context.ts'
+import type { Output } from './output.ts'
 import { usesColour } from './style.ts'
-
-interface SpinnerStage {
-  host: { stderr: StdStream; timers: Timers; env: Readonly<Record<string, string | undefined>> }
-  flags: { quiet?: boolean; verbose?: boolean; color?: string }
-  cleanups: ArraySet<() => unknown>
-}
 
 const spinnerDelayMs = 300
 
 export type Spinner = ReturnType<typeof createSpinner>
 
-export function createSpinner({ host, flags, cleanups }: SpinnerStage) {
+export function createSpinner({ host, flags, cleanups }: Pick<BasicContext, 'host' | 'flags' | 'cleanups'>) {
   const { stderr, timers, env } = host
   let shown: { stop(): unknown } | undefined
   let timer: NodeJS.Timeout | undefined

@@ -1,4 +1,4 @@
-import type { StdStream } from './output.ts'
+import type { StdStream } from '../basic-context.ts'
 
 /** Below this width, the terminal itself wraps lines. */
 const minColumns = 20

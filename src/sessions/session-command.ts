@@ -1,4 +1,5 @@
-import type { CommandLineFlag, Context } from '../context.ts'
+import type { CommandLineFlag } from '../basic-context.ts'
+import type { Context } from '../context.ts'
 import { quoteShellWords } from '../io/shell-quote.ts'
 import { isSecretHeader } from '../secrets.ts'
 import { getSettingFlag, hasRequestFlag, settingNames } from '../settings/table.ts'

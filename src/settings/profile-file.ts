@@ -9,9 +9,10 @@ import {
   statSync,
 } from 'node:fs'
 import paths, { dirname } from 'node:path'
+import type { ProcessInfo } from '../basic-context.ts'
 import type { Context } from '../context.ts'
 import { CliError, describeFileError, hasErrorCode } from '../errors.ts'
-import { findFileKindProblem, listLinkChain, type ProcessInfo } from '../io/paths.ts'
+import { findFileKindProblem, listLinkChain } from '../io/paths.ts'
 import { describeJsonError, formatFieldPath } from '../wire/json/parse.ts'
 import * as z from '../wire/zod.ts'
 

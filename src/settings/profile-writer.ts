@@ -1,11 +1,11 @@
 import { chmodSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
+import type { ProcessInfo } from '../basic-context.ts'
 import type { Context } from '../context.ts'
 import { CliError, describeFileError } from '../errors.ts'
 import { makePrivateFolder } from '../io/cache-folder.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
-import type { ProcessInfo } from '../io/paths.ts'
 import {
   createProfileFileError,
   findExposedPath,

@@ -1,7 +1,7 @@
 import { suggestSpelling } from '../argv/spelling.ts'
+import type { ProcessInfo } from '../basic-context.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
-import type { ProcessInfo } from '../io/paths.ts'
 import { type ProfileFile, readProfileFile, UnreadableProfileFileError } from './profile-file.ts'
 import { findSecretPair, isSecretSetting, type SettingName, settingNames } from './table.ts'
 

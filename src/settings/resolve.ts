@@ -1,4 +1,5 @@
-import type { Context, FlagSettings } from '../context.ts'
+import type { ProcessInfo, SharedFlags } from '../basic-context.ts'
+import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { toOneLine } from '../io/escape.ts'
 import { escapeShellWord } from '../io/shell-quote.ts'
@@ -9,6 +10,7 @@ import {
   findSecretPair,
   getSettingDefinition,
   getSettingEnvVar,
+  getSettingFlag,
   type SettingName,
   secretSettings,
   settingNames,
@@ -34,19 +36,18 @@ export interface UncheckedSetting {
 }
 
 interface SettingSources {
-  flags: FlagSettings
+  flags: SharedFlags['settings']
   profile: ResolvedSettings['profile']
-  env: Readonly<Record<string, string | undefined>>
+  env: ProcessInfo['env']
 }
 
 export async function readSettings(context: Context): Promise<ResolvedSettings> {
   const { host, flags, deadline } = context
   const profile = await readProfile(context, true)
-  const { baseUrl, agentsUrl } = flags.settings
-  const address = baseUrl ?? agentsUrl
+  const address = Object.values(addressSettings).find((name) => flags.settings[name] !== undefined)
   if (profile.name === demoProfileName && address)
     throw usageError(
-      `${address.flag}: cannot be used with the demo profile, which sends nothing over the network`,
+      `${getSettingFlag(address)}: cannot be used with the demo profile, which sends nothing over the network`,
     )
   const resolved = resolveSettings({ flags: flags.settings, profile, env: host.env })
   deadline.moveTo(computeDeadlineMs(context.reportData.startMs, resolved))
@@ -102,11 +103,10 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
   // A name in a profile file may have any length, so messages contain a shortened name.
   const profileSource = `profile '${toOneLine(profile.name, 100)}'`
   const find = (setting: SettingName, source: Origin['source']): UncheckedSetting => {
-    const given = flags[setting]
     const variable = getSettingEnvVar(setting)
     const isProfileOnly = profile.isNamed && profileOnlySettings.includes(setting)
     const [value, label = ''] = {
-      flag: [given?.value, given?.flag],
+      flag: [flags[setting], getSettingFlag(setting)],
       profile: [profile.values[setting], profileSource],
       environment: [(!isProfileOnly && env[variable]) || undefined, variable],
       default: [getSettingDefinition(setting).default, 'default'],

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Host } from '../../src/context.ts'
+import type { Host } from '../../src/basic-context.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
 import { runAtTerminal } from '../harness/typing.ts'
 import { readCommandHelp } from './pages.ts'

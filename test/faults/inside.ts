@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import type { Host } from '../../src/context.ts'
+import type { Host } from '../../src/basic-context.ts'
 import type { main } from '../../src/main.ts'
 import { createSteadyClock } from '../harness/clock.ts'
 import { createCollector } from '../harness/run.ts'

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import type { StdStream } from '../../src/io/output.ts'
+import type { StdStream } from '../../src/basic-context.ts'
 
 /** Creates a stdout that accepts some writes. Later writes fail with `code`, or never end without `code`. */
 export function createFailingStdout(acceptedWrites: number, code?: string): StdStream {

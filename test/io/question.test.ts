@@ -1,6 +1,7 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { ArraySet } from '../../src/array-set.ts'
+import type { Context } from '../../src/context.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { createPrompter, InputEndedError } from '../../src/io/question.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -23,12 +24,12 @@ function createTerminal(suspend?: () => void) {
     stream.emit('resize')
   }
   const cleanups = new ArraySet<() => unknown>()
-  const prompter = createPrompter({
+  const context = {
     host: {
       stdin: {
         kind: 'terminal',
         open: () => keys,
-        setRaw(isRaw) {
+        setRaw(isRaw: boolean) {
           screen.isRaw = isRaw
         },
         suspend: () => suspend?.(),
@@ -39,7 +40,8 @@ function createTerminal(suspend?: () => void) {
     messages: { hold() {}, release() {} },
     cleanups,
     deadline: new Deadline(realTimers),
-  })
+  } as Pick<Context, never> as Context
+  const prompter = createPrompter(context)
   const shows = (text: string) => expect.poll(() => screen.text).toContain(text)
   return { keys, screen, stream, cleanups, prompter, shows, resize }
 }

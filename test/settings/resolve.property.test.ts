@@ -7,7 +7,7 @@ test('parley takes a setting from its flag, the environment, the profile or the 
   const value = fc.option(fc.integer({ min: 1, max: 999 }), { nil: undefined })
   const property = fc.property(value, value, value, fc.boolean(), (flag, profile, env, isNamed) => {
     const { values } = resolveSettings({
-      flags: flag === undefined ? {} : { timeout: { value: String(flag), flag: '--timeout' } },
+      flags: flag === undefined ? {} : { timeout: String(flag) },
       profile: { name: 'p', isNamed, values: profile === undefined ? {} : { timeout: profile } },
       env: { PARLEY_TIMEOUT: env === undefined ? '' : String(env) },
     })

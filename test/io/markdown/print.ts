@@ -1,3 +1,4 @@
+import type { Host } from '../../../src/basic-context.ts'
 import { createAnswerPrinter } from '../../../src/io/answer-printer.ts'
 import type { Output } from '../../../src/io/output.ts'
 
@@ -23,9 +24,10 @@ export async function openPrinter({ columns = Infinity, isColoured, waiting }: P
       return typeof columns === 'number' ? columns : columns()
     },
   }
-  const flags = { color: isColoured ? 'always' : 'never' }
+  const host = { stdout, env: {} } as Host
+  const flags = { color: isColoured ? 'always' : 'never', settings: {}, given: [] }
   const printing = { isMarkdown: true, ...(waiting ? { waiting } : {}) }
-  const printer = await createAnswerPrinter({ flags, host: { stdout, env: {} }, output }, printing)
+  const printer = await createAnswerPrinter({ flags, host, output }, printing)
   return { printer, written }
 }
 
