@@ -24,8 +24,7 @@ const machineVariables =
   /^(PATH|HOME|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|SYSTEM(ROOT|DRIVE)|WINDIR|COMSPEC|PATHEXT|(LOCAL)?APPDATA|USERPROFILE|PROGRAM(FILES.*|DATA))$/i
 
 /** Variables of vitest, of Stryker, and of the tests themselves. */
-const testVariables =
-  /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|BATCH_RUNS$|FOLLOW_RUNS$)/
+const testVariables = /^(TEST|VITEST|NODE_ENV$|_*STRYKER|MUTANTS_|PROOF_|TORTURE|SOAK_|(BATCH|FOLLOW)_RUNS$)/
 
 /**
  * Sets the environment of all tests and creates their temporary folder, in which other users can write.

@@ -1,10 +1,8 @@
 import type { Socket } from 'node:net'
 import { messageStop, sseEvent, sseHead, textDelta } from '../faults/answers.ts'
+import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { message } from './run.ts'
 import { response, type Script } from './server.ts'
-
-/** PNG image of one pixel, in base64. */
-const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTjS9wAAAABJRU5ErkJggg=='
 
 /** Returns the script of a server that answers every request of both services correctly with `text`. */
 export function answerWithoutFault(text: string): Script {
@@ -22,26 +20,11 @@ export function answerWithoutFault(text: string): Script {
       socket.write(response(JSON.stringify({ data: listed, next_page: null })))
     else if (path.includes('/events')) {
       listed.push(asked, said, done)
-      socket.write(
-        response(
-          JSON.stringify({
-            data: [{ id: text === 'ok' ? 'sevt_1' : text, type: 'user.message', processed_at: null }],
-          }),
-        ),
-      )
-      for (const each of open)
-        each.write([asked, said, done].map((value) => sseEvent(value, 'message')).join(''))
+      const sent = { id: text === 'ok' ? 'sevt_1' : text, type: 'user.message', processed_at: null }
+      socket.write(response(JSON.stringify({ data: [sent] })))
+      for (const value of [asked, said, done]) for (const each of open) each.write(sseEvent(value, 'message'))
     } else if (path.includes('alt=sse')) socket.end(sseHead + textDelta(text) + messageStop)
-    else if (path.startsWith('/api/image')) socket.write(response(image))
+    else if (path.startsWith('/api/image')) socket.write(response(imageAnswer(inline(png()))))
     else socket.write(response(path.includes('generateContent') ? message(text) : '{"data":[]}'))
   }
 }
-
-const image = JSON.stringify({
-  candidates: [
-    {
-      content: { role: 'model', parts: [{ inlineData: { mimeType: 'image/png', data: pixel } }] },
-      finishReason: 'STOP',
-    },
-  ],
-})

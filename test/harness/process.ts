@@ -74,19 +74,12 @@ export function start(argv: string[], options: ProcessOptions = {}): StartedProc
   const cwd = options.cwd ?? temporaryFolder()
   const parley = options.program ?? (options.isNobody ? copyProgramForNobody() : [process.execPath, binary])
   const program = [...(options.within ?? []), ...parley, ...argv]
-  const [command = '', ...words] = options.before
-    ? ['sh', '-c', `${options.before}; exec "$@"`, 'sh', ...program]
-    : program
+  const before = options.before ? ['sh', '-c', `${options.before}; exec "$@"`, 'sh'] : []
+  const [command = '', ...words] = [...before, ...program]
+  const own = { ...homeVariables(cwd), XDG_CACHE_HOME: cache, LOCALAPPDATA: cache, ...credentials }
   const child = spawn(command, words, {
     cwd,
-    env: {
-      ...childEnvironment,
-      ...homeVariables(cwd),
-      XDG_CACHE_HOME: cache,
-      LOCALAPPDATA: cache,
-      ...credentials,
-      ...options.env,
-    },
+    env: { ...childEnvironment, ...own, ...options.env },
     stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   })
   child.stdin?.on('error', () => {})
@@ -107,8 +100,7 @@ export function start(argv: string[], options: ProcessOptions = {}): StartedProc
   }
 }
 
-export const execute = (argv: string[], options?: ProcessOptions): Promise<Ended> =>
-  start(argv, options).ended
+export const execute = (argv: string[], options?: ProcessOptions) => start(argv, options).ended
 
 export interface StartedEmulator {
   child: ChildProcess

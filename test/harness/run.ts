@@ -65,10 +65,7 @@ export const readText = (folder: string, name: string) => readFileSync(join(fold
 
 /** Parses lines of JSON. */
 export const parseLines = (text: string) =>
-  text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
+  text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
 
 export const readJson = (folder: string, name: string) => JSON.parse(readText(folder, name))
 
@@ -96,9 +93,8 @@ export const homeVariables = (home: string) => ({
 export async function run(argv: string[], options: RunOptions = {}): Promise<Ended> {
   const { stdin, stdinKind, typed, env, tty = [], columns, rows, exchange, ...replaced } = options
   const requests: Ended['requests'] = []
-  const isFaultless =
-    exchange === undefined || (process.env.TEST_PROOF === 'answers' && exchange !== 'network')
-  const exchangeOrNetwork = isFaultless ? createEmulator({}) : exchange
+  const isProof = process.env.TEST_PROOF === 'answers' && exchange !== 'network'
+  const exchangeOrNetwork = exchange === undefined || isProof ? createEmulator({}) : exchange
   const stdout = createCollector(tty.includes('stdout'))
   const stderr = createCollector(tty.includes('stderr'))
   const cwd = options.cwd ?? emptyFolders.pop() ?? temporaryFolder()

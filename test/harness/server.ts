@@ -30,12 +30,8 @@ export interface ServeOptions {
 export async function serve(faultyScript: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
   const isFaultless = process.env.TEST_PROOF === 'answers'
   const script = isFaultless ? (await import('./faultless.ts')).answerWithoutFault('ok') : faultyScript
-  const {
-    host = '127.0.0.1',
-    port = 0,
-    tls,
-    onConnection,
-  } = { ...options, ...(isFaultless && { onConnection: undefined }) }
+  const { host = '127.0.0.1', port = 0, tls } = options
+  const onConnection = isFaultless ? undefined : options.onConnection
   const scripted: ScriptedServer = {
     url: '',
     port: 0,

@@ -309,11 +309,9 @@ export function createSessionService(script: SessionScript) {
     const offer = (entry: HistoryEntry) => {
       const { streamed = 0 } = entry
       if (streamed === 'never') return
+      const time = typeof streamed === 'number' ? timers.wait(streamed) : streamed.triggered
       if (streamed === 0) push(entry)
-      else
-        void (typeof streamed === 'number' ? timers.wait(streamed) : streamed.triggered).then(() =>
-          push(entry),
-        )
+      else void time.then(() => push(entry))
     }
     streams.add(offer)
     const close = () => {
@@ -351,11 +349,8 @@ export function createSessionService(script: SessionScript) {
   function answerSession(id: string): HttpResponse | Promise<HttpResponse> {
     const last = history.findLast(({ event }) => /^session\.(status_|deleted)|^user\./.test(event.type))
     const status = last?.event.type.replace('session.status_', '') ?? 'idle'
-    const session = script.session?.() ?? {
-      id,
-      type: 'session',
-      status: status === 'idle' || status === 'terminated' ? status : 'running',
-    }
+    const isOver = status === 'idle' || status === 'terminated'
+    const session = script.session?.() ?? { id, type: 'session', status: isOver ? status : 'running' }
     return isFault(session) ? fail(session) : createResponse(200, JSON.stringify(session))
   }
 
@@ -363,14 +358,8 @@ export function createSessionService(script: SessionScript) {
     const { pathname, searchParams: query } = new URL(request.url, 'https://agents.test')
     const posted = readPosted(request)
     const [, id = '', rest = ''] = /\/v1\/sessions\/([^/]+)(.*)$/.exec(pathname) ?? []
-    const kind =
-      request.method === 'POST'
-        ? 'post'
-        : rest === '/events'
-          ? 'list'
-          : rest === '/events/stream'
-            ? 'stream'
-            : 'session'
+    const kinds = { '/events': 'list', '/events/stream': 'stream' } as const
+    const kind = request.method === 'POST' ? 'post' : (kinds[rest as keyof typeof kinds] ?? 'session')
     requests.push({ kind, at: timers.now() - start, query, events: posted })
     if (kind === 'post') posts.push(posted)
     if (requests.length > maxRequests) throw new Error('the program queries the service without end')
@@ -407,7 +396,7 @@ export function createSessionService(script: SessionScript) {
     report: () => lines('report.json')[0] as Record<string, unknown>,
     /** Returns the events about a tool use in the file `audit.ndjson`. */
     auditOf: (id: string) =>
-      lines('audit.ndjson').flatMap(({ toolUse, event }) => (toolUse === id ? [event] : [])),
+      lines('audit.ndjson').flatMap((each) => (each.toolUse === id ? [each.event] : [])),
     /** Returns the posted events of each request except the first, which posts the task. */
     replies: () => posts.slice(1),
     /** Runs parley on the session. All runs use the same folder, so a later run resumes. */
@@ -438,12 +427,9 @@ function fail(fault: RequestFault): HttpResponse | Promise<HttpResponse> {
   if (fault === 'reset') throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
   if (fault === 'stall') return new Promise(() => {})
   if (fault === 'cut') return { ...createResponse(200, ''), body: createCutBody('{"data":[') }
-  const { status, error = 'api_error', headers, body } = fault
-  return createResponse(
-    status,
-    body ?? JSON.stringify({ type: 'error', error: { type: error, message: 'no' } }),
-    headers,
-  )
+  const { status, error: type = 'api_error', headers, body } = fault
+  const standard = JSON.stringify({ type: 'error', error: { type, message: 'no' } })
+  return createResponse(status, body ?? standard, headers)
 }
 
 /** Returns the failure of a request that was sent and whose deadline passed before the response. */
@@ -622,9 +608,8 @@ export function createAgentService(script: AgentScript) {
     if (isInterrupt) return service.add(endTurn)
     service.add(running)
     await timers.wait(1)
-    for (const event of given)
-      if (event.result === 'allow')
-        service.add({ type: 'agent.tool_result', tool_use_id: getUseId(event), content: 'ok' })
+    const allowed = given.filter(({ result }) => result === 'allow').map(getUseId)
+    for (const id of allowed) service.add({ type: 'agent.tool_result', tool_use_id: id, content: 'ok' })
     continueTurn()
   }
 
@@ -662,10 +647,7 @@ export function openAgent({ policy = always('allow'), ...script }: AgentScript &
   return Object.assign(service, {
     /** Executes `events run` with the policy and an audit file. */
     runTask: (words = ['do it'], options?: RunOptions) =>
-      service.run(
-        ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson', ...words],
-        options,
-      ),
+      service.run(['events', 'run', '--policy', 'p.json', '--audit', 'a.ndjson', ...words], options),
     /** Removes all audit lines after the first line of this event, as if the run was killed there. */
     cutAudit(event: string) {
       const lines = service.lines('a.ndjson')
@@ -675,8 +657,7 @@ export function openAgent({ policy = always('allow'), ...script }: AgentScript &
     /** Returns the lines of the audit file about tool uses. */
     audit: () => service.lines('a.ndjson').filter(({ toolUse }) => toolUse !== null),
     /** Returns the events of tasks in the audit file. */
-    taskLines: () =>
-      service.lines('a.ndjson').flatMap(({ task, event }) => (task === undefined ? [] : [event])),
+    taskLines: () => service.lines('a.ndjson').flatMap(({ task, event }) => (task ? [event] : [])),
   })
 }
 

@@ -72,11 +72,8 @@ const upToMatch: SizeOf = (self, values) => {
 }
 
 const natives: [owner: object, names: string[], SizeOf][] = [
-  [
-    String.prototype,
-    ['includes', 'lastIndexOf', 'split', 'replaceAll', 'normalize', 'trim', 'toWellFormed', 'isWellFormed'],
-    byTarget,
-  ],
+  [String.prototype, ['includes', 'lastIndexOf', 'split', 'replaceAll', 'normalize', 'trim'], byTarget],
+  [String.prototype, ['toWellFormed', 'isWellFormed'], byTarget],
   [Array.prototype, ['slice', 'concat', 'splice', 'unshift', 'indexOf', 'includes', 'join'], byTarget],
   [String.prototype, ['indexOf'], upToFound],
   [Buffer.prototype, ['indexOf'], upToFound],
@@ -91,8 +88,8 @@ const natives: [owner: object, names: string[], SizeOf][] = [
 async function countWork(work: () => unknown) {
   takeSteps()
   searched = 0
-  const stops = natives.flatMap(([owner, names, measure]) =>
-    names.map((name) => countSearches(owner, name, measure)),
+  const stops = natives.flatMap(([owner, names, size]) =>
+    names.map((name) => countSearches(owner, name, size)),
   )
   try {
     await work()

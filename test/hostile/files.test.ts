@@ -24,6 +24,9 @@ import { createProfileHome, noSettings } from '../settings/profile-home.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
 
+/** Command that runs a task and writes an audit file. Its name follows. */
+const runWithAudit = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit']
+
 test.each([
   ['removed', 'rm a.ndjson'],
   ['replaced', 'cp a.ndjson b.ndjson; mv b.ndjson a.ndjson'],
@@ -31,13 +34,10 @@ test.each([
 ])('events run replies no more if its audit file is %s meanwhile (needs sh)', async (change, command) => {
   const cwd = temporaryFolder()
   const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
-  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
-  const tool = `count=echo ran >> runs; ${command}`
-  const { code, err } = await run([...argv, '--tool', tool], { cwd, exchange: service.exchange })
+  const argv = [...runWithAudit, 'a.ndjson', '--tool', `count=echo ran >> runs; ${command}`]
+  const { code, err } = await run(argv, { cwd, exchange: service.exchange })
   expect(code).toBe(11)
-  expect(err).toContain(
-    `the audit file a.ndjson: it was ${change} while this run wrote it: restore the file, or `,
-  )
+  expect(err).toContain(`a.ndjson: it was ${change} while this run wrote it: restore the file, or `)
   expect([service.posts, readText(cwd, 'runs')]).toEqual([0, 'ran\n'])
 })
 
@@ -45,8 +45,7 @@ test('events run exits with 11 and prints that nothing was sent if its audit fil
   const cwd = temporaryFolder()
   const onList = () => void rmSync(join(cwd, 'a.ndjson'), { force: true })
   const service = createAgentService({ rounds: [], onList })
-  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson']
-  const { code, err } = await run(argv, { cwd, exchange: service.exchange })
+  const { code, err } = await run([...runWithAudit, 'a.ndjson'], { cwd, exchange: service.exchange })
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 11, tasks: 0 })
   expect(err).toContain('\n  nothing was sent\n')
 })
@@ -56,11 +55,7 @@ const lockingCommands: [command: string, argv: string[], lock: string][] = [
   ['chat --thread', ['chat', 'hi', '--thread', 'notes'], 'notes.parley-lock'],
   ['chat --batch --results', ['chat', '--batch', 'in', '--results', 'notes'], 'notes.parley-lock'],
   ['chat --batch --resume', ['chat', '--batch', 'in', '--results', 'notes', '--resume'], 'notes.parley-lock'],
-  [
-    'events run --audit',
-    ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes'],
-    getLockPath('notes'),
-  ],
+  ['events run --audit', [...runWithAudit, 'notes'], getLockPath('notes')],
 ]
 
 /** Returns a folder with the file `in`, a batch of three lines. */
@@ -100,9 +95,8 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
       make(join(cwd, lock))
       const before = inspect(join(cwd, lock))
       speedUpLocks()
-      expect(await run(argv, { cwd })).toMatchObject(
-        rejected(11, `${lock} is not a lock, so parley does not change it`),
-      )
+      const why = `${lock} is not a lock, so parley does not change it`
+      expect(await run(argv, { cwd })).toMatchObject(rejected(11, why))
       expect(inspect(join(cwd, lock))).toEqual(before)
       expect(readdirSync(cwd).filter((name) => name.startsWith(`${lock}.`))).toEqual([])
     },
@@ -123,9 +117,7 @@ describe.each(lockingCommands)('lock file of %s', (command, argv, lock) => {
     clearInterval(beating)
     const { code, err } = await running
     expect(code).toBe(0)
-    expect(err).toMatch(
-      /another parley process locked .+; waiting until it ends, or for a few seconds if it was killed/,
-    )
+    expect(err).toMatch(/another parley process locked .+; waiting until it ends, or for a few seconds if/)
     expect(existsSync(path)).toBe(false)
   })
 })
@@ -135,14 +127,13 @@ test('F17, F18: if a lock is held until the deadline, parley prints the name of 
   writeFileSync(join(cwd, 'notes.parley-lock'), '')
   speedUpLocks()
   const argv = ['chat', '--batch', 'in', '--results', 'notes', '--deadline', '3s']
-  const text =
-    /: the deadline passed while it was locked: if no other parley is running, remove \S+\.parley-lock\n/
+  const text = /deadline passed while it was locked: if no other parley is running, remove \S+\.parley-lock\n/
   expect(await run(argv, { cwd })).toMatchObject(rejected(11, text))
 })
 
 test('events run --audit removes both locks of a killed run, and first prints the reason', async () => {
   const cwd = temporaryFolder()
-  const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'notes']
+  const argv = [...runWithAudit, 'notes']
   const seen: string[] = []
   const onList = () => void seen.push(...readdirSync(join(cwd, '.cache/parley')))
   await run(argv, { cwd, exchange: createAgentService({ rounds: [], onList }).exchange })
@@ -181,8 +172,7 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     const cwd = temporaryFolder()
     const service = createAgentService({ rounds: [[custom('c1'), custom('c2')]] })
     const path = getLockPath('a.ndjson')
-    const tool = `count=echo ran >> runs; : > x; mv x ${path}`
-    const argv = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit', 'a.ndjson', '--tool', tool]
+    const argv = [...runWithAudit, 'a.ndjson', '--tool', `count=echo ran >> runs; : > x; mv x ${path}`]
     const { code } = await run(argv, { cwd, exchange: service.exchange })
     expect([code, service.posts, readText(cwd, 'runs')]).toEqual([11, 0, 'ran\n'])
     expect(existsSync(join(cwd, path))).toBe(true)
@@ -198,11 +188,11 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     }
     const argv = ['chat', 'hi', '--thread', 'notes', '--errors', 'json']
     const { code, out, err } = await run(argv, { cwd, exchange, env: { TMPDIR: cwd } })
-    const error = readError(err)
+    const { kept, message: why } = readError(err)
     expect([code, out, readText(cwd, 'notes')]).toEqual([11, 'Hi\n', thread])
-    expect(readFileSync(error.kept, 'utf8')).toBe('Hi')
-    expect(error.message).toBe(
-      `notes: another parley process took over its lock; the received data is saved as ${error.kept}`,
+    expect(readFileSync(kept, 'utf8')).toBe('Hi')
+    expect(why).toBe(
+      `notes: another parley process took over its lock; the received data is saved as ${kept}`,
     )
   })
 
@@ -218,8 +208,8 @@ describe('parley stops if another run takes its lock file (needs files replaced 
     const error = readError(err)
     expect([code, requests.length]).toEqual([10, 1])
     expect(error).toMatchObject({ sent: 'unknown', retry: 'later', safeToRetry: false, attempts: 1 })
-    expect(error.message).toBe(
-      'notes: another parley process took over its lock; before that, the connection was reset; notes was not created',
+    expect(error.message).toMatch(
+      / took over its lock; before that, the connection was reset; notes was not /,
     )
   })
 })
@@ -302,7 +292,7 @@ const writingCommands: Record<string, string[]> = {
   'image -o --force': ['image', 'hi', '-m', 'm', '--force', '-o'],
   'api -o': ['api', 'gateway', '/v1/message', '-o'],
   'events run -o': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '-o'],
-  'events run --audit': ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit'],
+  'events run --audit': runWithAudit,
 }
 
 describe.each(Object.entries(writingCommands))('%s and links (needs symbolic links)', (command, argv) => {
@@ -330,7 +320,7 @@ test('chat writes files of -o, --thread and --report through a symbolic link to 
 })
 
 test.each(['chat -o', 'events run -o'])(
-  '%s exits with 11 before sending if only another user can replace its file (needs POSIX files)',
+  '%s exits with 11 if only another user can replace its file (needs POSIX files)',
   async (command) => {
     const cwd = temporaryFolder()
     chmodSync(cwd, 0o1777)

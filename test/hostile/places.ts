@@ -14,9 +14,10 @@ const confirm = ['events', 'confirm', '-s', 'sesn_1', '--allow']
 
 /** Shared folder of all runs that write no files. */
 const cwd = temporaryFolder()
+const folderOf = ([command]: string[]) => (command === 'image' ? temporaryFolder() : cwd)
 
 /** Network in which every request gets an empty answer. */
-const emptyAnswers = answering('{"content":[],"data":[]}')
+const exchange = answering('{"content":[],"data":[]}')
 
 /** Input in the body of a response. */
 const inResponse =
@@ -25,18 +26,16 @@ const inResponse =
     body: (text: Buffer) => string | Buffer,
     options?: Parameters<typeof answering>[1],
   ): ParserInput =>
-  (text) => ({
-    argv,
-    options: { exchange: answering(body(text), options), cwd: argv === image ? temporaryFolder() : cwd },
-  })
+  (text) => ({ argv, options: { exchange: answering(body(text), options), cwd: folderOf(argv) } })
+
+/** Input in the data of an image. */
+const inImage = (inlineData: (text: Buffer) => object) =>
+  inResponse(image, (text) => imageAnswer({ inlineData: inlineData(text) }))
 
 /** Input on stdin. */
 const onStdin =
   (argv: string[]): ParserInput =>
-  (text) => ({
-    argv,
-    options: { stdin: text, exchange: emptyAnswers, cwd: argv[0] === 'image' ? temporaryFolder() : cwd },
-  })
+  (text) => ({ argv, options: { stdin: text, exchange, cwd: folderOf(argv) } })
 
 /** Input in a file of the working folder. */
 const inFile =
@@ -45,11 +44,12 @@ const inFile =
     const cwd = temporaryFolder()
     mkdirSync(join(cwd, folder), { recursive: true, mode: 0o700 })
     writeFileSync(join(cwd, folder, path), text, { mode: 0o600 })
-    return { argv, options: { cwd, exchange: emptyAnswers, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
+    return { argv, options: { cwd, exchange, env: { PARLEY_CONFIG_DIR: join(cwd, 'config') } } }
   }
 
 const asIs = (text: Buffer) => text
 const json = (text: Buffer) => JSON.stringify(text.toString())
+const refused = { status: 400 }
 const eventStream = { headers: { 'content-type': 'text/event-stream' } }
 const html = { status: 500, headers: { 'content-type': 'text/html' } }
 
@@ -63,8 +63,8 @@ export const wholeInputs: Record<string, ParserInput> = {
   'an event list': inResponse(list, asIs),
   'the response to events': inResponse([...send, 'hi'], asIs),
   'an HTML error page': inResponse(['chat', 'hi', '--retries', '0'], asIs, html),
-  'an error body with --errors json': inResponse(['chat', 'hi', '--errors', 'json'], asIs, { status: 400 }),
-  'an error body for events send': inResponse([...send, 'hi'], asIs, { status: 400 }),
+  'an error body with --errors json': inResponse(['chat', 'hi', '--errors', 'json'], asIs, refused),
+  'an error body for events send': inResponse([...send, 'hi'], asIs, refused),
   'stdin of chat': onStdin(['chat']),
   'stdin of chat -i': onStdin(['chat', '-i', '-']),
   'stdin of events send with arguments': onStdin([...send, 'hi']),
@@ -72,18 +72,9 @@ export const wholeInputs: Record<string, ParserInput> = {
   'stdin of events send': onStdin(send),
   'stdin of events send --interrupt': onStdin([...send, '-i', '-', '--interrupt']),
   'stdin of events confirm': onStdin(confirm),
-  'the value of --event': (text) => ({
-    argv: [...send, '--event', text.toString()],
-    options: { exchange: emptyAnswers },
-  }),
-  'the value of --set': (text) => ({
-    argv: ['chat', 'hi', '--set', `a=${text}`],
-    options: { exchange: emptyAnswers },
-  }),
-  'the path of --set': (text) => ({
-    argv: ['chat', 'hi', '--set', `${text}=1`],
-    options: { exchange: emptyAnswers },
-  }),
+  'the value of --event': (text) => ({ argv: [...send, '--event', text.toString()], options: { exchange } }),
+  'the value of --set': (text) => ({ argv: ['chat', 'hi', '--set', `a=${text}`], options: { exchange } }),
+  'the path of --set': (text) => ({ argv: ['chat', 'hi', '--set', `${text}=1`], options: { exchange } }),
   'the file of -H @FILE': inFile(['chat', 'hi', '-H', '@header'], 'header'),
   'the file of -f': inFile(['chat', 'hi', '-f', 'file'], 'file'),
   'the file of --thread': inFile(['chat', 'hi', '--thread', 'thread'], 'thread'),
@@ -93,46 +84,25 @@ export const wholeInputs: Record<string, ParserInput> = {
 /** Inputs with the hostile text inside a valid text, such as a field of JSON. */
 export const partialInputs: Record<string, ParserInput> = {
   "an answer's text": inResponse(['chat', 'hi'], (text) => message(text.toString())),
-  "an answer's stop reason": inResponse(['chat', 'hi'], (text) =>
-    message('a', { stop_reason: text.toString() }),
-  ),
+  "an answer's stop reason": inResponse(['chat', 'hi'], (text) => message('a', { stop_reason: `${text}` })),
   "an image's text": inResponse(image, (text) => imageAnswer({ text: text.toString() })),
-  "an image's MIME type": inResponse(image, (text) =>
-    imageAnswer({ inlineData: { mimeType: text.toString(), data: 'AAAA' } }),
-  ),
-  "an image's data": inResponse(image, (text) =>
-    imageAnswer({ inlineData: { mimeType: 'image/png', data: text.toString() } }),
-  ),
+  "an image's MIME type": inImage((text) => ({ mimeType: text.toString(), data: 'AAAA' })),
+  "an image's data": inImage((text) => ({ mimeType: 'image/png', data: text.toString() })),
   "an event's text": inResponse(
     list,
     (text) => `{"data":[{"type":"agent.message","content":[{"type":"text","text":${json(text)}}]}]}`,
   ),
   "an event's type": inResponse(list, (text) => `{"data":[{"id":${json(text)},"type":${json(text)}}]}`),
-  "an error's message": inResponse(['chat', 'hi'], (text) => `{"error":{"message":${json(text)}}}`, {
-    status: 400,
-  }),
-  "an error's type": inResponse(
-    [...send, 'hi'],
-    (text) => `{"type":"error","error":{"type":${json(text)},"message":"no"}}`,
-  ),
-  'the type of an event to send': (text) => ({
-    argv: send,
-    options: {
-      exchange: emptyAnswers,
-      stdin: `{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}`,
-    },
-  }),
-  'the type of a content block to send': (text) => ({
-    argv: send,
-    options: { exchange: emptyAnswers, stdin: `{"type":"user.message","content":[{"type":${json(text)}}]}` },
-  }),
-  'a field of a body': (text) => ({
-    argv: ['chat', '-i', '-', '--set', 'a.b=1'],
-    options: {
-      exchange: emptyAnswers,
-      stdin: `{${json(text)}:${json(text)},"contents":[{"role":${json(text)}}]}`,
-    },
-  }),
+  "an error's message": inResponse(['chat', 'hi'], (text) => `{"error":{"message":${json(text)}}}`, refused),
+  "an error's type": inResponse([...send, 'hi'], (text) => `{"type":"error","error":{"type":${json(text)}}}`),
+  'the type of an event to send': (text) =>
+    onStdin(send)(Buffer.from(`{"type":${json(text)},"content":[]}\n{"type":"user.interrupt"}`)),
+  'the type of a content block to send': (text) =>
+    onStdin(send)(Buffer.from(`{"type":"user.message","content":[{"type":${json(text)}}]}`)),
+  'a field of a body': (text) =>
+    onStdin(['chat', '-i', '-', '--set', 'a.b=1'])(
+      Buffer.from(`{${json(text)}:${json(text)},"contents":[{"role":${json(text)}}]}`),
+    ),
 }
 
 /**

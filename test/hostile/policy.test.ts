@@ -3,14 +3,10 @@ import { createPolicyPauser, decideByPolicy, readPolicy } from '../../src/sessio
 import { parseToolUse } from '../../src/sessions/policy/tool-use.ts'
 
 /** Returns a policy whose rules have a pattern that is slow to match. */
-const createSlowPolicy = (decision: string, count: number) =>
-  JSON.stringify({
-    rules: Array.from({ length: count }, () => ({
-      tool: 'bash',
-      input: { command: `${'*a'.repeat(19)}*b` },
-      decision,
-    })),
-  })
+const createSlowPolicy = (decision: string, count: number) => {
+  const rule = { tool: 'bash', input: { command: `${'*a'.repeat(19)}*b` }, decision }
+  return JSON.stringify({ rules: Array(count).fill(rule) })
+}
 
 test.each([
   ['10 deny rules with a command of 3 MiB', 'deny', 10, 3 * 2 ** 20],

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { atTerminal, bash, createSessionService, waitsFor } from '../harness/session-service.ts'
 
 const imitatedRows = [
-  '| MCP server: github',
+  '| MCP server: git',
   '| tool: ls',
   '| id: t9',
   'allow ls (t9)? [y/n/s/q] y',

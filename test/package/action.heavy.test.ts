@@ -18,17 +18,11 @@ const { inputs, outputs, runs } = parse(
 async function runAction(given: Record<string, string>, answer: Script) {
   const server = await serve(answer)
   onTestFinished(() => server.close())
-  const values: Record<string, string> = {
-    'base-url': server.url,
-    'access-token': 't',
-    package: installedPackage,
-    ...given,
-  }
+  const own = { 'base-url': server.url, 'access-token': 't', package: installedPackage }
+  const values: Record<string, string> = { ...own, ...given }
   const job = createJob({ RUNNER_TEMP: temporaryFolder() })
-  const known = Object.entries(inputs).map(([name, input]) => [
-    `inputs.${name}`,
-    values[name] ?? input.default ?? '',
-  ])
+  const find = (name: string) => values[name] ?? inputs[name]?.default ?? ''
+  const known = Object.keys(inputs).map((name) => [`inputs.${name}`, find(name)])
   const { codes, log } = await runGitHubJob(job, runs, Object.fromEntries(known))
   return { job, codes, log, requests: server.requests, written: job.read('step-output') }
 }

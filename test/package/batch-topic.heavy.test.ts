@@ -34,11 +34,8 @@ async function startGateway() {
     requested.push(Number(/prompt (\d+)/.exec(request)?.[1]))
     socket.write(response(message('Hi')))
   })
-  return {
-    requested,
-    close: server.close,
-    variables: { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' },
-  }
+  const variables = { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' }
+  return { requested, close: server.close, variables }
 }
 
 test('the script of parley help clusters joins three shares in the order of the input (needs bash and jq)', async () => {
@@ -167,7 +164,7 @@ test('the pods of parley help kubernetes request each line once and do not retry
   const job = createJob()
   for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
   job.write('in/prompts.ndjson', prompts)
-  const run = (index: number) => {
+  const run = (index: number, variables: Record<string, string>) => {
     const env = { JOB_COMPLETION_INDEX: `${index}`, ...variables }
     const script = expand(container?.args.join(' ') ?? '', env).replace(/\/(in|out)\//g, './$1/')
     return job.step(script, { env, shell: ['sh'] })
@@ -175,23 +172,17 @@ test('the pods of parley help kubernetes request each line once and do not retry
   expect(container?.command).toEqual(['sh', '-c'])
   expect(container?.env.map(({ name }) => name)).toEqual(Object.keys(variables))
   for (let index = 0; index < parsed.spec.completions; index++)
-    expect(await run(index)).toMatchObject({ code: 0 })
+    expect(await run(index, variables)).toMatchObject({ code: 0 })
   expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
   expect(read(job, 'out/0.ndjson').map(({ index }) => index)).toEqual([1, 11, 21])
   // A pod that runs again finds its results, so it sends no request.
-  expect(await run(0)).toMatchObject({ code: 0 })
+  expect(await run(0, variables)).toMatchObject({ code: 0 })
   expect(requested).toHaveLength(count)
   await close()
   const rule = parsed.spec.podFailurePolicy.rules.find(({ action }) => action === 'FailIndex')
   const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
   job.write('out/0.ndjson', '')
-  const { code } = await job.step(
-    expand(container?.args.join(' ') ?? '', {}).replace(/\/(in|out)\//g, './$1/'),
-    {
-      env: { JOB_COMPLETION_INDEX: '0', PARLEY_BASE_URL: refusing.url, PARLEY_ACCESS_TOKEN: 't' },
-      shell: ['sh'],
-    },
-  )
+  const { code } = await run(0, { ...variables, PARLEY_BASE_URL: refusing.url })
   await refusing.close()
   expect(rule?.onExitCodes?.values).toContain(code)
 })

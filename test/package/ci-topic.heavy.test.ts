@@ -5,7 +5,7 @@ import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
 import { readTopicBlocks } from '../cli/pages.ts'
 import { message, readText } from '../harness/run.ts'
-import { response, type Script, serve } from '../harness/server.ts'
+import { envFor, response, type Script, serve } from '../harness/server.ts'
 import { createJob, type GitHubJob, type Job, type JobCache, runGitHubJob, serveEmulator } from './job.ts'
 
 /** Topics whose blocks this file runs. */
@@ -17,25 +17,16 @@ const blocks = Object.fromEntries(
   ),
 )
 
-const policyBlocks = await readTopicBlocks('policy')
-
 /** Returns the code blocks under a heading of a help topic. */
 const under = (topic: string, wanted: string): string[] =>
   (blocks[topic] ?? []).filter(({ heading }) => heading === wanted).map(({ text }) => text)
 
 /** Creates a job with a file of notes, and a gateway that follows the script. */
-async function jobWith(
-  script: Script,
-): Promise<{ job: Job; requests: string[]; variables: Record<string, string> }> {
+async function jobWith(script: Script) {
   const server = await serve(script)
   onTestFinished(() => server.close())
-  const variables = {
-    PARLEY_BASE_URL: server.url,
-    PARLEY_ACCESS_TOKEN: 't',
-    PARLEY_AGENTS_URL: server.url,
-    PARLEY_API_KEY: 'k',
-  }
-  const job = createJob(variables)
+  const variables = { ...envFor(server), PARLEY_ACCESS_TOKEN: 't', PARLEY_API_KEY: 'k' }
+  const job: Job = createJob(variables)
   job.write('notes.md', 'Tea is hot.\n')
   return { job, requests: server.requests, variables }
 }
@@ -67,10 +58,8 @@ const event = (id: string, type: string, fields: object) => ({
 const reportOf = (job: Job) => JSON.parse(job.read('report.json'))
 
 test('every code block of the help topics about pipelines has a test', () => {
-  const headings = Object.entries(blocks).map(([topic, found]) => [
-    topic,
-    [...new Set(found.map(({ heading }) => heading))],
-  ])
+  const headingsOf = (found: { heading: string }[]) => [...new Set(found.map(({ heading }) => heading))]
+  const headings = Object.entries(blocks).map(([topic, found]) => [topic, headingsOf(found)])
   expect(Object.fromEntries(headings)).toEqual({
     ci: ['Installing', 'A step', 'Cancelling', 'Secrets and text of strangers'],
     github: ['A step', 'The action', 'No stored secret'],
@@ -112,12 +101,8 @@ test('the install step of parley help ci fails on a wrong checksum of the packag
 
 test('no page and no workflow installs parley by name from a registry', () => {
   const root = join(import.meta.dirname, '../..')
-  const files = [
-    'README.md',
-    '.github/actions/ask/action.yml',
-    ...topics.map((topic) => `src/cli/topics/${topic}.txt`),
-  ]
-  for (const file of files)
+  const pages = topics.map((topic) => `src/cli/topics/${topic}.txt`)
+  for (const file of ['README.md', '.github/actions/ask/action.yml', ...pages])
     expect(readText(root, file)).not.toMatch(/parley-cli@|(npx|install|i) ([^\n]* )?parley-cli\b(?!-\d)/)
 })
 
@@ -141,10 +126,8 @@ test('in parley help ci, the step for untrusted text sends the text unchanged an
   const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
   const { code, log } = await job.step(untrustedStep, { env })
   expect(code, log).toBe(0)
-  expect(requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])).toEqual([
-    JSON.stringify(env.TITLE),
-    JSON.stringify(env.BODY),
-  ])
+  const texts = requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])
+  expect(texts).toEqual([env.TITLE, env.BODY].map((text) => JSON.stringify(text)))
   expect(requests[0]).toContain('"tea')
   expect(job.has('evil')).toBe(false)
   expect(job.read('out/answer.md')).toBe('Hi\n')
@@ -157,8 +140,8 @@ const parseJob = (text: string) => (parse(text) as { jobs: { summarise: GitHubJo
 test('the CI job that parley help github prints writes the answer to a file and the tokens to the summary (needs bash and jq)', async () => {
   const { job, variables } = await jobWith(answering(message(commands)))
   const { codes, log } = await runGitHubJob(job, parseJob(own), {
-    'vars.GATEWAY_URL': variables.PARLEY_BASE_URL ?? '',
-    'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN ?? '',
+    'vars.GATEWAY_URL': variables.PARLEY_BASE_URL,
+    'secrets.GATEWAY_TOKEN': variables.PARLEY_ACCESS_TOKEN,
   })
   expect(codes).toEqual([0, 0, 0])
   expect(log).not.toMatch(isCommand)
@@ -170,10 +153,8 @@ test('the GitHub action exists and has the inputs and outputs that parley help g
   const [checkout, node, ask, copy] = parseJob(action).steps
   expect(`${checkout?.uses} ${node?.uses}`).toMatch(/^actions\/checkout@.* actions\/setup-node@/)
   const file = join(import.meta.dirname, '../..', ask?.uses ?? '', 'action.yml')
-  const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as Record<
-    'inputs' | 'outputs',
-    Record<string, { required?: boolean }>
-  >
+  type Parameters = Record<string, { required?: boolean }>
+  const { inputs, outputs } = parse(readFileSync(file, 'utf8')) as Record<'inputs' | 'outputs', Parameters>
   const given = Object.keys(ask?.with ?? {})
   const required = Object.keys(inputs).filter((name) => inputs[name]?.required)
   expect(given).toEqual(expect.arrayContaining(required))
@@ -184,20 +165,13 @@ test('the GitHub action exists and has the inputs and outputs that parley help g
 
 const { summarise } = parse(under('gitlab', 'A step')[0] ?? '') as { summarise: { script: string[] } }
 const [jenkins = ''] = under('jenkins-azure', 'Jenkins')
-const azure = (
-  parse(under('jenkins-azure', 'Azure')[0] ?? '') as {
-    steps: { bash?: string; condition?: string; env?: Record<string, string> }[]
-  }
-).steps.filter(({ bash }) => bash !== undefined)
+const azure = parse(under('jenkins-azure', 'Azure')[0] ?? '') as { steps: { bash?: string }[] }
 
 const runners: Record<string, { script: string; shell: string[] }> = {
   GitLab: { script: summarise.script.join('\n'), shell: ['bash'] },
   // Groovy removes a line break after a backslash.
   Jenkins: { script: (/sh '''(.*?)'''/s.exec(jenkins)?.[1] ?? '').replace(/\\\n/g, ''), shell: ['bash'] },
-  Azure: {
-    script: azure.map(({ bash }) => bash).join('\n'),
-    shell: ['bash', '--noprofile', '--norc'],
-  },
+  Azure: { script: azure.steps.flatMap(({ bash = [] }) => bash).join('\n'), shell: ['bash', '--noprofile'] },
 }
 
 test.each(
@@ -207,7 +181,7 @@ test.each(
     [name, 3, '401 No', error] as const,
   ]),
 )(
-  "the %s step of parley help exits with parley's exit code %i after %s (needs bash)",
+  'the %s step of parley help exits like parley, with %i after %s (needs bash)',
   async (name, code, status, body) => {
     const { script = '', shell = [] } = runners[name] ?? {}
     const { job } = await jobWith(failing(status, body))
@@ -238,10 +212,9 @@ test('the trap of parley help ci forwards SIGTERM to parley, and the step contin
   expect(job.has('end.txt')).toBe(true)
 })
 
+const reviews = under('review', 'GitHub').map((text) => parse(text) as { jobs: { review: GitHubJob } })
 const review = {
-  GitHub: (parse(under('review', 'GitHub')[0] ?? '') as { jobs: { review: GitHubJob } }).jobs.review.steps.at(
-    -1,
-  )?.run,
+  GitHub: reviews[0]?.jobs.review.steps.at(-1)?.run,
   GitLab: (parse(under('review', 'GitLab')[0] ?? '') as { review: { script: string[] } }).review.script[0],
 }
 
@@ -270,13 +243,13 @@ describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git a
     expect(ended.log).not.toMatch(/^::/m)
     expect(requests[0]).toContain('+two')
     expect(JSON.parse(job.read('out/review.json'))).toMatchObject({ verdict: word })
-    if (runner === 'GitHub')
-      expect(job.read('step-summary')).toBe('<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n')
+    const summary = '<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n'
+    if (runner === 'GitHub') expect(job.read('step-summary')).toBe(summary)
   })
 })
 
 const rules = (decision: string) =>
-  JSON.stringify({ rules: [{ tool: 'bash', input: { command: 'ls -l' }, decision }] })
+  `{"rules":[{"tool":"bash","input":{"command":"ls -l"},"decision":"${decision}"}]}`
 
 const [workflow = ''] = under('agents-in-ci', 'A job that resumes')
 const { agent } = (parse(workflow) as { jobs: { agent: GitHubJob } }).jobs
@@ -292,12 +265,10 @@ interface Attempt {
 async function attempt(count: number, { variables, cache, decision, steps = agent.steps }: Attempt) {
   const job = createJob()
   job.write('rules.json', rules(decision))
+  const { PARLEY_AGENTS_URL: url = '', PARLEY_API_KEY: key = '' } = variables
   const values = {
-    'needs.session.outputs.id': 's1',
-    'vars.AGENTS_URL': variables.PARLEY_AGENTS_URL ?? '',
-    'secrets.AGENTS_KEY': variables.PARLEY_API_KEY ?? '',
-    'github.run_id': '1',
-    'github.run_attempt': `${count}`,
+    ...{ 'needs.session.outputs.id': 's1', 'vars.AGENTS_URL': url, 'secrets.AGENTS_KEY': key },
+    ...{ 'github.run_id': '1', 'github.run_attempt': `${count}` },
   }
   return { job, ...(await runGitHubJob(job, { ...agent, steps }, values, cache)) }
 }
@@ -314,7 +285,7 @@ test.each([
   ['deny', 14],
   ['ask', 12],
 ])(
-  'if a policy decides %s, the agents-in-ci job of parley help exits with %i (needs bash and jq)',
+  'if a policy decides %s, the job of help agents-in-ci exits with %i (needs bash and jq)',
   async (decision, code) => {
     const variables = await serveEmulator()
     const ended = await attempt(1, { variables, cache: new Map(), decision })
@@ -327,11 +298,8 @@ test.each([
 )
 
 test('the agents-in-ci job of parley help fails if a workflow run failed, although its agent finished (needs bash and jq)', async () => {
-  const task = 'start ci {"result":"error"}'
-  const steps = agent.steps.map((step) => ({
-    ...step,
-    run: step.run?.replace('Use a tool: list the files', task),
-  }))
+  const failTask = (run?: string) => run?.replace('Use a tool: list the files', 'start ci {"result":"error"}')
+  const steps = agent.steps.map((step) => ({ ...step, run: failTask(step.run) }))
   const variables = await serveEmulator()
   const ended = await attempt(1, { variables, cache: new Map(), decision: 'allow', steps })
   expect(ended.codes).toEqual([0, 0, 1, 0])
@@ -414,7 +382,7 @@ test('the script of parley help event-types saves files by id and fails on an un
   expect(requests.some((request) => request.includes('evil/content'))).toBe(false)
 })
 
-const scripts = policyBlocks.filter(({ text }) => text.startsWith('set '))
+const scripts = (await readTopicBlocks('policy')).filter(({ text }) => text.startsWith('set '))
 const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 
 test('the replay script of parley help policy checks a policy against a recorded session offline (needs bash and jq)', async () => {
@@ -438,10 +406,7 @@ test('the replay script of parley help policy checks a policy against a recorded
   expect(await job.step(replayScript)).toMatchObject({ code: 1 })
   job.write('session.ndjson', recording.read('session.ndjson'))
   const stricter = await job.step(replayScript.replace(/^parley policy check.*\n.*$/m, ''))
-  expect(stricter).toMatchObject({
-    code: 4,
-    log: expect.stringContaining('expected user.tool_confirmation'),
-  })
+  expect(stricter).toMatchObject({ code: 4, log: expect.stringMatching('expected user.tool_confirmation') })
 })
 
 test('the loop of parley help policy lets a program decide about the waiting tool uses (needs bash and jq)', async () => {
@@ -467,10 +432,8 @@ test('the script in parley help review runs a review script with a fixed answer,
   expect(job.read('verdict.txt')).toBe('pass\n')
 })
 
-const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as {
-  permissions: Record<string, string>
-  env: Record<string, string>
-}
+type Texts = Record<string, string>
+const { permissions, env } = parse(under('github', 'No stored secret')[0] ?? '') as Record<string, Texts>
 
 test('the job of parley help github exchanges its identity token for an access token (needs sh, curl and jq)', async () => {
   const { job, requests, variables } = await jobWith((socket, request) => {
@@ -479,12 +442,12 @@ test('the job of parley help github exchanges its identity token for an access t
     else if (path === '/token') socket.write(response('{"access_token":"token-of-the-gateway"}'))
     else socket.write(response(message('Hi')))
   })
-  const url = variables.PARLEY_BASE_URL ?? ''
+  const url = variables.PARLEY_BASE_URL
   const at = (text = '') => text.replaceAll('https://gateway.example', url)
   const given = {
-    PARLEY_BASE_URL: at(env.PARLEY_BASE_URL),
+    PARLEY_BASE_URL: at(env?.PARLEY_BASE_URL),
     PARLEY_ACCESS_TOKEN: '',
-    PARLEY_ACCESS_TOKEN_COMMAND: at(env.PARLEY_ACCESS_TOKEN_COMMAND),
+    PARLEY_ACCESS_TOKEN_COMMAND: at(env?.PARLEY_ACCESS_TOKEN_COMMAND),
     ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/oidc?api-version=2`,
     ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'token-of-the-runner',
   }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -56,16 +57,10 @@ export function createJob(variables: Record<string, string> = {}): Job {
     const file = join(bin, 'script.sh')
     writeFileSync(file, script)
     const [command = '', ...flags] = shell
+    const places = { PATH: `${bin}:${childEnvironment.PATH}`, HOME: folder }
     const child = spawn(command, [...flags, file], {
       cwd: folder,
-      env: {
-        ...childEnvironment,
-        PATH: `${bin}:${childEnvironment.PATH}`,
-        HOME: folder,
-        ...variables,
-        ...env,
-      },
-      stdio: ['pipe', 'pipe', 'pipe'],
+      env: { ...childEnvironment, ...places, ...variables, ...env },
     })
     onTestFinished(() => void child.kill('SIGKILL'))
     let log = ''
@@ -74,10 +69,8 @@ export function createJob(variables: Record<string, string> = {}): Job {
         log += text
       })
     }
-    return {
-      child,
-      ended: new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal, log }))),
-    }
+    const closed = once(child, 'close')
+    return { child, ended: closed.then(([code, signal]) => ({ code, signal, log })) }
   }
   return {
     folder,
@@ -106,15 +99,10 @@ const evaluate = (text: unknown, values: Record<string, string>): string =>
 /** Job of a GitHub Actions workflow, with the fields that `runGitHubJob` supports. */
 export interface GitHubJob {
   env?: Record<string, string>
-  steps: {
-    id?: string
-    uses?: string
-    run?: string
-    shell?: string
-    if?: string
+  steps: (Partial<Record<'id' | 'uses' | 'run' | 'shell' | 'if', string>> & {
     env?: Record<string, string>
     with?: Record<string, string>
-  }[]
+  })[]
 }
 
 /** Cache of jobs: for each key the files, by path. An entry is never replaced. */
@@ -130,21 +118,17 @@ export async function runGitHubJob(
   const evaluateAll = (texts: Record<string, string>, known: Record<string, string>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, evaluate(text, known)]))
   const variables = evaluateAll(env, values)
-  const known = {
-    ...values,
-    ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`env.${name}`, value])),
-  }
+  const fromEnv = Object.entries(variables).map(([name, value]) => [`env.${name}`, value])
+  const known = { ...values, ...Object.fromEntries(fromEnv) }
   const ended = { codes: [] as (number | null)[], log: '', artifacts: [] as string[] }
   for (const { uses, run, shell, if: condition, env: own = {}, with: given = {} } of steps) {
     if (ended.codes.some((code) => code !== 0) && condition !== 'always()') continue
     const inputs = evaluateAll(given, known)
     const { path = '', key = '', 'restore-keys': prefix } = inputs
     if (run !== undefined) {
-      const summary = {
-        GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary'),
-        GITHUB_OUTPUT: join(job.folder, 'step-output'),
-      }
-      const step = { ...variables, ...evaluateAll(own, known), ...summary }
+      const place = (name: string) => join(job.folder, `step-${name}`)
+      const files = { GITHUB_STEP_SUMMARY: place('summary'), GITHUB_OUTPUT: place('output') }
+      const step = { ...variables, ...evaluateAll(own, known), ...files }
       const strict = shell === 'bash' && { shell: ['bash', '--noprofile', '--norc', '-eo', 'pipefail'] }
       const { code, log } = await job.step(evaluate(run, known), { env: step, ...strict })
       ended.codes.push(code)

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -27,13 +36,9 @@ beforeAll(() => {
 })
 
 const filesIn = (folder: string): string[] =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) =>
-      join(entry.parentPath, entry.name)
-        .slice(folder.length + 1)
-        .replaceAll('\\', '/'),
-    )
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => statSync(join(folder, name)).isFile())
+    .map((name) => name.replaceAll('\\', '/'))
 
 test('the package contains the program and its pages, has no dependencies, and is small', () => {
   const files = filesIn(installed)
@@ -48,20 +53,18 @@ test('the package contains the program and its pages, has no dependencies, and i
     ...topics.map((name) => `dist/topics/${name}.txt`).toSorted(),
     'package.json',
   ])
-  expect(readdirSync(join(prefix, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
-    'parley-cli',
-  ])
+  const packages = readdirSync(join(prefix, 'node_modules')).filter((name) => !name.startsWith('.'))
+  expect(packages).toEqual(['parley-cli'])
   const size = files.reduce((sum, file) => sum + readFileSync(join(installed, file)).length, 0)
   expect(size).toBeLessThan(1.6e6)
 })
 
-test('npm pack creates the same bytes in each clone, on each Node, with each umask (needs git)', {
-  timeout: 600_000,
-}, () => {
+const timeout = 600_000
+
+test('npm pack creates the same bytes in each clone, on each Node and umask (needs git)', { timeout }, () => {
   const root = join(import.meta.dirname, '../..')
-  const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
-    .split('\0')
-    .slice(0, -1)
+  const listed = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' })
+  const files = listed.split('\0').slice(0, -1)
   /** Packs in a clone whose files were created with this umask. */
   const packIn = (node: string, umask: number) => {
     const clone = temporaryFolder()
@@ -73,11 +76,8 @@ test('npm pack creates the same bytes in each clone, on each Node, with each uma
     const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` }
     const before = process.umask(umask)
     try {
-      execFileSync('npm', ['pack', '--offline', '--silent'], {
-        cwd: clone,
-        env,
-        shell: process.platform === 'win32',
-      })
+      const shell = process.platform === 'win32'
+      execFileSync('npm', ['pack', '--offline', '--silent'], { cwd: clone, env, shell })
     } finally {
       process.umask(before)
     }
@@ -110,12 +110,9 @@ const refusal = (version: string) => ({
   err: `parley: Node ${version} is too old: ${oldest} or newer is needed\n`,
 })
 
-test.each(['4.9.1', '20.18.3'])(
-  'parley exits with 2 and prints one line on Node %s, which is too old',
-  async (old) => {
-    expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
-  },
-)
+test.each(['4.9.1', '20.18.3'])('parley exits with 2 on Node %s, which is too old', async (old) => {
+  expect(await execute(['chat', 'hi'], { env: claiming(old) })).toMatchObject(refusal(old))
+})
 
 test.each(['20.19.0', '100.0.0-nightly'])('parley runs on Node %s', async (version) => {
   expect(await execute(['--version'], { env: claiming(version) })).toMatchObject({ code: 0, err: '' })
@@ -127,28 +124,21 @@ test.each(tooOld)('parley on Node %s prints that this Node is too old', async (o
 })
 
 /** Chunks without saved compiled code. If the command `script` is missing, also the chunks for terminals. */
-const notCompiled = [
-  'schema-worker',
-  'scripts',
-  ...(meetsRequirement('script') ? [] : ['init', 'ora', 'setup']),
-]
+const notTyped = meetsRequirement('script') ? [] : ['init', 'ora', 'setup']
+const notCompiled = ['schema-worker', 'scripts', ...notTyped]
 
 describe.each(versions)('packed package on Node %s', (version) => {
   const cwd = temporaryFolder()
   const cache = join(cwd, 'cache')
   const program = [nodeOf(version), binary]
   const env: Record<string, string> = {
-    PARLEY_ACCESS_TOKEN: 't',
-    PARLEY_API_KEY: 'k',
-    PARLEY_SESSION: 'sesn_1',
-    XDG_CACHE_HOME: cache,
-    LOCALAPPDATA: cache,
+    ...{ PARLEY_ACCESS_TOKEN: 't', PARLEY_API_KEY: 'k', PARLEY_SESSION: 'sesn_1' },
+    ...{ XDG_CACHE_HOME: cache, LOCALAPPDATA: cache },
   }
   let emulator: StartedEmulator
 
   beforeAll(async () => {
-    const argv = ['-q', '--access-token', 't', '--api-key', 'k']
-    emulator = await startEmulator(argv, { program, cwd, env })
+    emulator = await startEmulator(['-q', '--access-token', 't', '--api-key', 'k'], { program, cwd, env })
     Object.assign(env, emulator.env)
   })
   afterAll(() => void emulator.child.kill())
@@ -211,15 +201,11 @@ describe.each(versions)('packed package on Node %s', (version) => {
     writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
     writeFileSync(join(cwd, 'dot.gif'), Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'))
     const { PARLEY_BASE_URL: address = '' } = env
-    const words = {
-      GATEWAY: address,
-      LOCALHOST: address.replace('127.0.0.1', 'localhost'),
-      PORT: new URL(address).port,
-    }
+    const { port: PORT } = new URL(address)
+    const words = { GATEWAY: address, LOCALHOST: address.replace('127.0.0.1', 'localhost'), PORT }
+    const toWord = (word: string) => (words[word as keyof typeof words] ?? word).replaceAll('|', ' ')
     for (const [line, expected = '', stdin = ''] of lines) {
-      const argv = line
-        .split(' ')
-        .map((word) => (words[word as keyof typeof words] ?? word).replaceAll('|', ' '))
+      const argv = line.split(' ').map(toWord)
       const { code, out, err } = await execute(argv, { program, cwd, env, stdin })
       expect(code, `${line}: ${err}`).toBe(typeof expected === 'number' ? expected : 0)
       if (typeof expected === 'string') expect(out, line).toContain(expected)
@@ -254,13 +240,11 @@ describe.each(versions)('packed package on Node %s', (version) => {
     expect(await shown('events list --order asc --limit 1')).toContain('user.message')
     expect(await shown('chat --profile demo --stream hi')).toContain('hi')
     expect(await shown('help formats', [], { PAGER: 'head -3' })).not.toContain('--report')
+    const acceptDefault = (name: string): [string, string] => [`\x1b[0J  ${name}`, '\n']
     const answers: [string, string][] = [
       ['  baseUrl: ', 'https://a.test\n'],
       ['  accessToken (not shown): ', 'canary-1\r'],
-      ...['family', 'chatModel', 'imageModel', 'agentsUrl'].map((name): [string, string] => [
-        `\x1b[0J  ${name}`,
-        '\n',
-      ]),
+      ...['family', 'chatModel', 'imageModel', 'agentsUrl'].map(acceptDefault),
       ['Check it now? [Y/n] ', 'n\n'],
     ]
     expect(await shown('config init --profile typed', answers)).not.toContain('canary')

@@ -34,14 +34,8 @@ const blocks = [...readme.matchAll(/(?<=\n\n)( {4}.*\n)+/g)].map(([block]) => bl
 test('README.md shows the prompts of config init', async () => {
   const shown = blocks.find((block) => block.startsWith('$ parley config init')) ?? ''
   const lines = shown.trimEnd().split('\n').slice(1)
-  const typed = ['https://gateway.example', 'token-0123456789', '', '', '', '', 'n'].map(
-    (line) => `${line}\n`,
-  )
-  const { code, err } = await run(['config', 'init'], {
-    typed: typed.join(''),
-    tty: ['stderr'],
-    columns: 120,
-  })
+  const typed = 'https://gateway.example\ntoken-0123456789\n\n\n\n\nn\n'
+  const { code, err } = await run(['config', 'init'], { typed, tty: ['stderr'], columns: 120 })
   expect(code, err).toBe(0)
   const parts = lines.filter((line) => line !== '…').map((line) => line.replace(/(?<=^ *baseUrl: ).*/, ''))
   expect(parts.length).toBeGreaterThan(3)
