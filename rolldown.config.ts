@@ -126,10 +126,10 @@ const withDrafts: Plugin = {
   },
 }
 
-const withTopics: Plugin = {
-  name: 'with-topics',
+const withTexts: Plugin = {
+  name: 'with-texts',
   generateBundle() {
-    for (const fileName of topics.map((name) => `topics/${name}.txt`))
+    for (const fileName of ['hints.txt', ...topics.map((name) => `topics/${name}.txt`)])
       this.emitFile({ type: 'asset', fileName, source: readFileSync(`src/cli/${fileName}`) })
   },
 }
@@ -169,7 +169,7 @@ const config = {
     withGlobalProcess,
     withScripts,
     withDrafts,
-    withTopics,
+    withTexts,
     withThirdParties,
   ],
   // If SNAP is set, conf overwrites a file instead of replacing it, so the bundle ignores the variable.

@@ -50,6 +50,7 @@ test('the package contains the program and its pages, has no dependencies, and i
     'dist/completion.bash',
     'dist/completion.fish',
     'dist/completion.zsh',
+    'dist/hints.txt',
     ...topics.map((name) => `dist/topics/${name}.txt`).toSorted(),
     'package.json',
   ])
