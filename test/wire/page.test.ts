@@ -9,6 +9,7 @@ import { catchFailure } from './decoding.ts'
 
 const page = (text: string) => readListPage(Buffer.from(text), 'the list')
 const after = (value: string) => ({ name: 'after_id', value })
+const errorInSuccess = 'the service answered with an error in a successful response'
 
 test.each<[text: string, texts: string[], hasNextField: boolean, next: object | undefined]>([
   ['[]', [], false, undefined],
@@ -39,18 +40,16 @@ test.each<[text: string, texts: string[], hasNextField: boolean, next: object | 
 })
 
 test('a list page may start with a byte order mark, and invalid UTF-8 in it becomes U+FFFD', () => {
-  const bytes = Buffer.from('\ufeff{"data":["\ufeffa?b"],"next_page":"?"}').map((byte) =>
-    byte === 0x3f ? 0xe2 : byte,
-  )
+  const bytes = Buffer.from('\ufeff{"data":["\ufeffa?b"],"next_page":"?"}')
+  for (const [at, byte] of bytes.entries()) if (byte === 0x3f) bytes[at] = 0xe2
   const read = readListPage(bytes, 'the list')
   expect(read.texts).toEqual(['"\ufeffa\ufffdb"'])
   expect(read.next()).toEqual({ name: 'page', value: '\ufffd' })
 })
 
 test('a list page over 32 KiB is read as a whole', () => {
-  const texts = Array.from({ length: 200 }, (_, i) =>
-    JSON.stringify({ id: `é\\"${i}`, text: '"\\,]é'.repeat(100) }),
-  )
+  const text = '"\\,]é'.repeat(100)
+  const texts = Array.from({ length: 200 }, (_, i) => JSON.stringify({ id: `é\\"${i}`, text }))
   expect(page(`{"data":[${texts.join(', ')}],"next_page":"p"}`).texts).toEqual(texts)
 })
 
@@ -71,48 +70,29 @@ test.each([
 test.each<[text: string, message: string, serviceMessage?: string]>([
   ['', 'the list is not JSON'],
   ...[
-    '{"data":[',
-    '{"data":[{"id":"a"},{"id":"b"',
-    '{"data":[{"id":"a"}]',
-    '{"data":["]}',
-    '{"data":[1,]}',
-    '{"data":[,1]}',
-    '{"data":[1 2]}',
-    '{"data":[1},"a":2}',
-    '{"data":[{"a":1]]}',
-    '{"data":[1]]}',
-    '{"data":[\u00a01]}',
-    '{"data":[\u00a0]}',
-    '[\ufeff]',
-    '{"data":["\n"]}',
-    '{"data":[x],"data":[1]}',
-    '{"data":[x],"data":1}',
-    '{[1]}',
-    '[1][2]',
+    ...[
+      '{"data":[',
+      '{"data":[{"id":"a"},{"id":"b"',
+      '{"data":[{"id":"a"}]',
+      '{"data":["]}',
+      '{"data":[1,]}',
+    ],
+    ...['{"data":[,1]}', '{"data":[1 2]}', '{"data":[1},"a":2}', '{"data":[{"a":1]]}', '{"data":[1]]}'],
+    ...['{"data":[\u00a01]}', '{"data":[\u00a0]}', '[\ufeff]', '{"data":["\n"]}', '{"data":[x],"data":[1]}'],
+    ...['{"data":[x],"data":1}', '{[1]}', '[1][2]'],
   ].map((text): [string, string] => [text, 'the list is not JSON']),
   ['{"data":[1],"data":2}', 'the list: data must be a list'],
   ['{}', "the list has no field 'data'"],
   ['{"data":null}', "the list has no field 'data'"],
   ['"words"', "the list has no field 'data'", 'words'],
   ['{"data":{}}', 'the list: data must be a list'],
-  [
-    '{"message":"no such list"}',
-    'the service answered with an error in a successful response',
-    'no such list',
-  ],
-  [
-    '[{"type":"error","error":{"message":"later"}}]',
-    'the service answered with an error in a successful response',
-    'later',
-  ],
-  ['{"title":"no list"}', 'the service answered with an error in a successful response', 'no list'],
+  ['{"message":"no such list"}', errorInSuccess, 'no such list'],
+  ['[{"type":"error","error":{"message":"later"}}]', errorInSuccess, 'later'],
+  ['{"title":"no list"}', errorInSuccess, 'no list'],
   ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
 ])('readListPage(%j) fails with the message "%s"', (text, message, serviceMessage) => {
-  expect(catchFailure(() => page(text))).toMatchObject({
-    kind: 'response',
-    message,
-    details: { serviceMessage },
-  })
+  const { kind, message: shown, details } = catchFailure(() => page(text)) ?? {}
+  expect([kind, shown, details?.serviceMessage]).toEqual(['response', message, serviceMessage])
 })
 
 const endless = (why: string) =>
@@ -121,8 +101,7 @@ const endless = (why: string) =>
 test('each page token is accepted once, and a repeated token is rejected', () => {
   const detector = createEndlessListDetector('the list')
   for (const mark of [undefined, 'a', undefined, 'b', 'A']) detector.rejectRepetition(mark, 'it repeats')
-  for (const mark of ['a', 'b'])
-    expect(() => detector.rejectRepetition(mark, 'it repeats')).toThrow(endless('it repeats'))
+  for (const mark of ['a', 'b']) expect(() => detector.rejectRepetition(mark, 'why')).toThrow(endless('why'))
 })
 
 test('a list with more than 20 empty pages in a row is rejected', () => {

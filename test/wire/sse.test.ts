@@ -76,35 +76,32 @@ const bare: [text: string, reading: Reading][] = [
   ['strange {"a":1}\n|"{}"\n|[{}]\n|: {"a":1}\n|data: {}\n\n|', { events: [' {}'] }],
 ]
 
-test.each([...framed, ...bare])(
-  'the SSE decoder reads the events and the bare JSON objects in %j',
-  (marked, reading) => {
-    const text = marked.replaceAll('|', '')
-    expectReading(Buffer.from(text), reading)
-    const decoder = createSseDecoder()
-    const isBetween = [...text].map((char) => {
-      decoder.push(Buffer.from(char))
-      return decoder.isBetweenEvents()
-    })
-    const places = marked.split('|').slice(0, -1)
-    const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
-    expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
-    expect(createSseDecoder().isBetweenEvents()).toBe(true)
-  },
-)
+test.each([...framed, ...bare])('the SSE decoder reads the events and objects in %j', (marked, reading) => {
+  const text = marked.replaceAll('|', '')
+  expectReading(Buffer.from(text), reading)
+  const decoder = createSseDecoder()
+  const isBetween = [...text].map((char) => {
+    decoder.push(Buffer.from(char))
+    return decoder.isBetweenEvents()
+  })
+  const places = marked.split('|').slice(0, -1)
+  const ends = places.map((_, index) => places.slice(0, index + 1).join('').length - 1)
+  expect([...isBetween.keys()].filter((place) => isBetween[place])).toEqual(ends)
+  expect(createSseDecoder().isBetweenEvents()).toBe(true)
+})
 
 test.each<[string, Buffer, Reading]>([
   [
-    'a byte order mark is removed only at the start of a stream',
+    'only a byte order mark at its start',
     Buffer.from('\ufeffdata: \ufeffé🦜\n\n'),
     { events: [' \ufeffé🦜'] },
   ],
   [
-    'each invalid UTF-8 byte of a stream, also the last byte, is replaced by U+FFFD',
+    'no invalid UTF-8 byte, but U+FFFD instead',
     Buffer.from('data: \xff\n\ndata: \xc3', 'latin1'),
     { events: [' \ufffd'], partial: ' \ufffd' },
   ],
-])('%s', (_, bytes, reading) => expectReading(bytes, reading))
+])('the SSE decoder removes or keeps from a stream: %s', (_, bytes, reading) => expectReading(bytes, reading))
 
 test.each<[text: string, events: string[]]>([
   ['data: a\n\nevent: x\ndata: b', [' a', 'x b']],
@@ -120,13 +117,11 @@ test("each line of an event's data is written as a separate data line", () => {
 
 const blanks = (word: string, length: number) => word.padEnd(length)
 
-test.each([...['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)]])(
-  'E37: the event data %j ends a stream',
-  (data) => {
-    expect(isStreamEnd(data)).toBe(true)
-    expect(isKeepAliveEvent(data, '')).toBe(false)
-  },
-)
+const ends = ['[DONE]', '"[DONE]"', '[done]', ' [DONE]\n', blanks('[DONE]', 99)]
+test.each(ends)('E37: the event data %j ends a stream', (data) => {
+  expect(isStreamEnd(data)).toBe(true)
+  expect(isKeepAliveEvent(data, '')).toBe(false)
+})
 
 test.each([
   ...['', ' \n', ...'null true FALSE 0 -1.5 12 "ping" ping Pong heartbeat "heartbeat"'.split(' ')],

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { CliError } from '../../../src/errors.ts'
 import { createAnswerDecoder } from '../../../src/wire/gateway/answer-decoder.ts'
 import type { AnswerProgress } from '../../../src/wire/gateway/answer-reader.ts'
 import { catchFailure, decodeAnswer } from '../decoding.ts'
@@ -28,89 +27,55 @@ const ndjson = 'application/x-ndjson'
 const data = (...values: string[]) => values.map((value) => `data: ${value}\n\n`).join('')
 const lines = (...values: string[]) => values.map((value) => `${value}\n`).join('')
 
-const events: [type: string, body: string, reading: Reading][] = [
-  [sse, data(chunk('a'), lastChunk), { text: 'ab', raw: lines(chunk('a'), lastChunk), progress: 'settled' }],
-  [
-    sse,
-    `${data(chunk('a'), lastChunk)}data: {`,
-    { text: 'ab', raw: lines(chunk('a'), lastChunk), failure: tooEarly },
-  ],
-  [sse, data(chunk('a')), { text: 'a', raw: lines(chunk('a')), failure: tooEarly }],
-  [
-    sse,
-    data(chunk('a'), '[DONE]', '{"error":{"message":"no"}}'),
-    { text: 'a', raw: lines(chunk('a')), progress: 'ended' },
-  ],
-  [sse, `${data(chunk('a'))}data: [DONE]`, { text: 'a', raw: lines(chunk('a')), progress: 'open' }],
+const wrong = '{"error":{"message":"no"}}'
+const notJson = 'an event of the stream is not JSON'
+const ownError = 'the stream ended with an error'
+const errorInSuccess = 'the service answered with an error in a successful response'
+const both = lines(chunk('a'), lastChunk)
+const one = { text: 'a', raw: lines(chunk('a')) }
+const whole: Reading = { text: 'a', raw: lines(message), progress: 'ended' }
+
+type Row = [type: string, body: string, reading: Reading]
+
+const events: Row[] = [
+  [sse, data(chunk('a'), lastChunk), { text: 'ab', raw: both, progress: 'settled' }],
+  [sse, `${data(chunk('a'), lastChunk)}data: {`, { text: 'ab', raw: both, failure: tooEarly }],
+  [sse, data(chunk('a')), { ...one, failure: tooEarly }],
+  [sse, data(chunk('a'), '[DONE]', wrong), { ...one, progress: 'ended' }],
+  [sse, `${data(chunk('a'))}data: [DONE]`, { ...one, progress: 'open' }],
   [sse, data('[DONE]'), { raw: '', progress: 'ended' }],
   [sse, data('{"type":"surprise"}', '[DONE]'), { raw: '{"type":"surprise"}\n', progress: 'ended' }],
   [sse, data('ping', '', '  ', '[DONE]'), { raw: 'ping\n', progress: 'ended' }],
   [sse, `event: ping\n${data('words', '[DONE]')}`, { raw: 'words\n', progress: 'ended' }],
-  [sse, data('words'), { raw: 'words\n', failure: 'an event of the stream is not JSON' }],
-  [
-    sse,
-    data(chunk('a'), 'words', lastChunk),
-    { text: 'ab', raw: lines(chunk('a'), 'words', lastChunk), failure: 'an event of the stream is not JSON' },
-  ],
-  [
-    sse,
-    data(chunk('a'), 'words', '{"error":{"message":"no"}}', chunk('b')),
-    {
-      text: 'ab',
-      raw: lines(chunk('a'), 'words', '{"error":{"message":"no"}}', chunk('b')),
-      failure: 'an event of the stream is not JSON',
-    },
-  ],
-  [
-    sse,
-    `${data(chunk('a'))}data: ${lastChunk}\n`,
-    { text: 'ab', raw: lines(chunk('a'), lastChunk), failure: tooEarly },
-  ],
-  [
-    sse,
-    'data: {"content":\ndata: "a"}\n\ndata: [DONE]\n\n',
-    { text: 'a', raw: '{"content":"a"}\n', progress: 'ended' },
-  ],
+  [sse, data('words'), { raw: 'words\n', failure: notJson }],
+  ...[
+    [chunk('a'), 'words', lastChunk],
+    [chunk('a'), 'words', wrong, chunk('b')],
+  ].map((values): Row => [sse, data(...values), { text: 'ab', raw: lines(...values), failure: notJson }]),
+  [sse, `${data(chunk('a'))}data: ${lastChunk}\n`, { text: 'ab', raw: both, failure: tooEarly }],
+  [sse, 'data: {"content":\ndata: "a"}\n\ndata: [DONE]\n\n', whole],
   [
     sse,
     `${data(chunk('a'))}event: Error\n${data('[DONE]')}`,
-    { text: 'a', raw: lines(chunk('a'), '[DONE]'), failure: 'the stream ended with an error' },
+    { text: 'a', raw: lines(chunk('a'), '[DONE]'), failure: ownError },
   ],
-  [
-    sse,
-    `event: error\ndata: {"error":{"message":"no"}}`,
-    { raw: lines('{"error":{"message":"no"}}'), failure: 'the stream ended with an error' },
-  ],
-  [
-    sse,
-    `event: mirror\n${data(chunk('a'), '[DONE]')}`,
-    { text: 'a', raw: lines(chunk('a')), progress: 'ended' },
-  ],
-  [
-    sse,
-    `event: other\n${data(chunk('a'), '[DONE]')}`,
-    { text: 'a', raw: lines(chunk('a')), progress: 'ended' },
-  ],
+  [sse, `event: error\ndata: ${wrong}`, { raw: lines(wrong), failure: ownError }],
+  [sse, `event: mirror\n${data(chunk('a'), '[DONE]')}`, { ...one, progress: 'ended' }],
+  [sse, `event: other\n${data(chunk('a'), '[DONE]')}`, { ...one, progress: 'ended' }],
   [sse, `event: message_stop\n${data('{}')}`, { raw: '{}\n', progress: 'ended' }],
   [
     'Text/Event-Stream; charset=latin1',
     data(message, '{"content":"\xc3\xa9"}', '[DONE]'),
     { text: 'aé', raw: lines(message, '{"content":"\xc3\xa9"}'), progress: 'ended' },
   ],
-  [sse, lines(chunk('a'), lastChunk), { text: 'ab', raw: lines(chunk('a'), lastChunk), progress: 'settled' }],
-  [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
-  ...['data', 'event', 'id', 'retry', ':x'].map((start): [string, string, Reading] => [
-    json,
-    `${start}\n\n${data(message, '[DONE]')}`,
-    { text: 'a', raw: lines(message), progress: 'ended' },
-  ]),
-  [json, `event:x\n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
-  [sse, `words\n${data(message, '[DONE]')}`, { text: 'a', raw: lines(message), progress: 'ended' }],
-  [
-    `${sse}; x`,
-    `words\n${data(message)}event: other\n${data('[DONE]')}`,
-    { text: 'a', raw: lines(message), progress: 'ended' },
-  ],
+  [sse, both, { text: 'ab', raw: both, progress: 'settled' }],
+  [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, whole],
+  ...['data', 'event', 'id', 'retry', ':x'].map(
+    (start): Row => [json, `${start}\n\n${data(message, '[DONE]')}`, whole],
+  ),
+  [json, `event:x\n${data(message, '[DONE]')}`, whole],
+  [sse, `words\n${data(message, '[DONE]')}`, whole],
+  [`${sse}; x`, `words\n${data(message)}event: other\n${data('[DONE]')}`, whole],
   ...(
     [
       [[start('m'), delta, start('m'), start(), stop], { text: 'a', progress: 'ended' }],
@@ -118,27 +83,19 @@ const events: [type: string, body: string, reading: Reading][] = [
       [[start('m'), start('n'), delta, stop], { text: 'a', progress: 'ended' }],
       [[start('m'), delta, start('n'), delta, stop], { text: 'aa', failure: secondAnswer }],
     ] as [string[], Reading][]
-  ).map(([values, reading]): [string, string, Reading] => [
-    sse,
-    data(...values),
-    { ...reading, raw: lines(...values) },
-  ]),
+  ).map(([values, reading]): Row => [sse, data(...values), { ...reading, raw: lines(...values) }]),
   [sse, '', { raw: '', failure: tooEarly }],
   [sse, ':', { raw: '', failure: tooEarly }],
 ]
 
-const arrays: [type: string, body: string, reading: Reading][] = [
+const arrays: Row[] = [
   [json, `[${chunk('a')},\n${lastChunk}]`, { text: 'ab', progress: 'ended' }],
   [sse, `[${chunk('a')},\n${lastChunk}]`, { text: 'ab', progress: 'ended' }],
   [json, ` [${chunk('a')}] words]`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},${lastChunk}`, { text: 'ab', failure: tooEarly }],
   [json, '[]', { progress: 'ended' }],
-  [
-    json,
-    '[null,{"error":{"code":429}}]',
-    { failure: 'the service answered with an error in a successful response' },
-  ],
-  [json, `[${chunk('a')},{"error":{"code":429}}]`, { text: 'a', failure: 'the stream ended with an error' }],
+  [json, '[null,{"error":{"code":429}}]', { failure: errorInSuccess }],
+  [json, `[${chunk('a')},{"error":{"code":429}}]`, { text: 'a', failure: ownError }],
   [json, `[null,"ping",${chunk('a')}]`, { text: 'a', progress: 'ended' }],
   [json, '["ping",{"candidates":[{"finishReason":"STOP"}]}]', { progress: 'ended' }],
   [json, `[${chunk('a')},"[DONE]",5]`, { text: 'a', progress: 'ended' }],
@@ -148,7 +105,7 @@ const arrays: [type: string, body: string, reading: Reading][] = [
   [`${json}; charset=latin1`, '[{"content":"\xc3\xa9"}]', { text: 'é', progress: 'ended' }],
 ]
 
-const sequences: [type: string, body: string, reading: Reading][] = [
+const sequences: Row[] = [
   [json, message, { text: 'a', progress: 'open' }],
   ['', ` \xef\xbb\xbf\n${message}\n `, { text: 'a', progress: 'open' }],
   ['text/html', message, { text: 'a', progress: 'open' }],
@@ -167,7 +124,7 @@ const sequences: [type: string, body: string, reading: Reading][] = [
   [json, '{"other":1}', { progress: 'open' }],
   [json, '{"text":"a"}{"type":"message_stop"}', { progress: 'open' }],
   ...[ndjson, 'application/JSONL', 'application/json-lines', 'application/jsonlines'].flatMap(
-    (type): [string, string, Reading][] => [
+    (type): Row[] => [
       [type, `${lastChunk}\n`, { text: 'b', progress: 'settled' }],
       [type, message, { text: 'a', failure: tooEarly }],
       [type, `${lastChunk}{"`, { text: 'b', failure: tooEarly }],
@@ -177,7 +134,7 @@ const sequences: [type: string, body: string, reading: Reading][] = [
   [`${json}; charset=latin1`, '{"content":"\xc3\xa9"}', { text: 'é', progress: 'open' }],
 ]
 
-const others: [type: string, body: string, reading: Reading][] = [
+const others: Row[] = [
   [json, 'words', { failure: 'the answer is not JSON' }],
   [json, 'datas: {}', { failure: 'the answer is not JSON' }],
   [json, `retryx\n\n${data(message)}`, { failure: 'the answer is not JSON' }],
@@ -275,34 +232,25 @@ test.each([
 })
 
 test('the answer decoder ignores all bytes after the end of a JSON array', () => {
-  let text = ''
-  const decoder = createAnswerDecoder(json, {
-    text: (more) => {
-      text += more
-    },
-  })
+  const texts: string[] = []
+  const decoder = createAnswerDecoder(json, { text: (more) => void texts.push(more) })
   for (const piece of [`[${chunk('a')}]\n`, '\xe9\n', '\xe9']) decoder.push(Buffer.from(piece, 'latin1'))
   decoder.end()
-  expect([text, decoder.progress()]).toEqual(['a', 'ended'])
+  expect([texts.join(''), decoder.progress()]).toEqual(['a', 'ended'])
 })
 
 test('the failure of a stream counts as cut off only if the stream has no end, not if its data is invalid', () => {
-  const details = (body: string, type = sse) => {
+  const isCutOff = (body: string, type = sse) => {
     const decoder = createAnswerDecoder(type, { text: () => undefined })
-    try {
+    const failure = catchFailure(() => {
       decoder.push(Buffer.from(body))
       decoder.end()
-    } catch (error) {
-      return (error as CliError).details.isCutOff
-    }
-    return 'whole'
+    })
+    return failure ? failure.details.isCutOff : 'whole'
   }
-  expect([details(data(chunk('a'))), details('data: {'), details(`[${chunk('a')}`, json)]).toEqual([
-    true,
-    true,
-    true,
-  ])
-  expect([details(data('words')), details('event: error\ndata: no')]).toEqual([undefined, false])
+  const cut = [isCutOff(data(chunk('a'))), isCutOff('data: {'), isCutOff(`[${chunk('a')}`, json)]
+  expect(cut).toEqual([true, true, true])
+  expect([isCutOff(data('words')), isCutOff('event: error\ndata: no')]).toEqual([undefined, false])
 })
 
 test('if the service sends a text instead of an answer, the failure contains the whole text', () => {

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
-import {
-  type AnswerProgress,
-  AnswerReader,
-  unwrapAnswerEvent,
-} from '../../../src/wire/gateway/answer-reader.ts'
+import type { AnswerProgress } from '../../../src/wire/gateway/answer-reader.ts'
+import { AnswerReader, unwrapAnswerEvent } from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: AnswerProgress, event?: string]
 
@@ -12,13 +9,9 @@ const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ t
 const native = (...candidates: object[]) => ({ candidates })
 const withId = (responseId: string, ...candidates: object[]) => ({ responseId, candidates })
 const stop = { finishReason: 'STOP' }
-const usage = {
-  input_tokens: 1,
-  output_tokens: 2,
-  cache_read_input_tokens: 3,
-  cache_creation_input_tokens: 4,
-}
-const counted = { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 }
+const usage = { input_tokens: 1, output_tokens: 2, cache_read_input_tokens: 3 }
+const counted = { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3 }
+const ended: Step = [native(stop), '', 'finished']
 const delta = (text: string) => ({ type: 'content_block_delta', delta: { type: 'text_delta', text } })
 
 test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
@@ -42,10 +35,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   ],
   [
     'a chunk with usage may follow the chunk with the finish reason',
-    [
-      [native(stop), '', 'finished'],
-      [{ usageMetadata: {} }, '', 'finished'],
-    ],
+    [ended, [{ usageMetadata: {} }, '', 'finished']],
     { stopReason: 'STOP' },
   ],
   [
@@ -194,20 +184,17 @@ test.each<[value: unknown, event: string, message: string | undefined, isCutOff:
   [{ error: 'beside', response: { content: 'a' } }, '', 'beside', false],
   [{ success: false, message: 'beside', data: { content: 'a' } }, '', 'beside', false],
   [{ data: { error: { message: 'in data' } }, other: 1 }, '', 'in data', false],
-])(
-  'the stream event %j with the name %j is an error and ends the stream',
-  (value, event, serviceMessage, isCutOff) => {
-    const reader = new AnswerReader()
-    const failure = expect.objectContaining({
-      kind: 'response',
-      message: 'the stream ended with an error',
-      details: expect.objectContaining({ isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
-    })
-    expect(() => reader.addEvent(value, event)).toThrow(failure)
-    expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)
-    expect(reader.progress()).toBe('open')
-  },
-)
+])('the stream event %j named %j is an error', (value, event, serviceMessage, isCutOff) => {
+  const reader = new AnswerReader()
+  const failure = expect.objectContaining({
+    kind: 'response',
+    message: 'the stream ended with an error',
+    details: expect.objectContaining({ isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
+  })
+  expect(() => reader.addEvent(value, event)).toThrow(failure)
+  expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)
+  expect(reader.progress()).toBe('open')
+})
 
 test('a stream event that is not an error does not end the stream', () => {
   expect(unwrapAnswerEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
@@ -234,30 +221,24 @@ test.each([
   expect(reader.contentCount).toBe(0)
 })
 
+const withParts = (...parts: object[]) => ({ content: { parts }, ...stop })
+const [finalA, finalB] = ['a', 'b'].map((text) => withId(text, candidate(text, stop)))
+
 test.each<[values: unknown[], otherContent: string[]]>([
   [[], []],
   [[{ type: 'surprise' }], ['something else']],
   [['words', native(candidate('a'))], ['something else']],
   [[native(stop)], []],
   [[{ content: [] }, { type: 'ping' }, delta('')], []],
-  [[withId('a', candidate('a', stop)), withId('b', candidate('b', stop))], ['content after its end']],
-  [[withId('a', candidate('a')), withId('b', candidate('b', stop))], []],
-  [[withId('a', candidate('a', stop)), withId('a', candidate('b', stop))], []],
-  [[withId('a', candidate('a', stop)), native(candidate('b', stop))], []],
-  [[native(candidate('a', stop)), withId('b', candidate('b', stop))], []],
-  [[withId('a', candidate('', stop)), withId('b', candidate('b', stop))], []],
-  [[withId('a', candidate('a', stop)), withId('b', candidate('', stop))], []],
-  [
-    [
-      withId('a', { content: { parts: [{ text: 'a' }, { functionCall: {} }] }, ...stop }),
-      withId('b', candidate('b', stop)),
-    ],
-    ['a function call'],
-  ],
-  [
-    [{ content: [{ type: 'x', output: 'a' }] }, native({ content: { parts: [{ output: 'a' }] } })],
-    ['something else'],
-  ],
+  [[finalA, finalB], ['content after its end']],
+  [[withId('a', candidate('a')), finalB], []],
+  [[finalA, withId('a', candidate('b', stop))], []],
+  [[finalA, native(candidate('b', stop))], []],
+  [[native(candidate('a', stop)), finalB], []],
+  [[withId('a', candidate('', stop)), finalB], []],
+  [[finalA, withId('b', candidate('', stop))], []],
+  [[withId('a', withParts({ text: 'a' }, { functionCall: {} })), finalB], ['a function call']],
+  [[{ content: [{ type: 'x', output: 'a' }] }, native(withParts({ output: 'a' }))], ['something else']],
 ])('E34: the events %j have this non-text content: %j', (values, otherContent) => {
   const reader = new AnswerReader()
   for (const value of values) reader.addEvent(value)

@@ -10,8 +10,8 @@ const find = (...values: unknown[]) => {
 }
 
 /** Formats an image as `TYPE DATA`. */
-const shown = ({ mimeType, base64 }: FoundImage) =>
-  `${mimeType ?? '?'} ${Buffer.from(base64).toString('latin1')}`
+const shown = ({ mimeType = '?', base64 }: FoundImage) =>
+  `${mimeType} ${Buffer.from(base64).toString('latin1')}`
 
 const png = 'image/png'
 /** The shortest base64 data that counts as an image in a text. */
@@ -28,10 +28,7 @@ test.each<[value: unknown, images: string[]]>([
   [{ inlineData: { data: 'data:image/gif,x' } }, ['? data:image/gif,x']],
   [{ inlineData: { data: 'data:image/gif;base64x' } }, ['? data:image/gif;base64x']],
   [{ other: { data: 'x' } }, []],
-  [
-    { predictions: [{ bytesBase64Encoded: 'x', mimeType: png }, { bytesBase64Encoded: 'y' }] },
-    [`${png} x`, '? y'],
-  ],
+  [{ all: [{ bytesBase64Encoded: 'x', mimeType: png }, { bytesBase64Encoded: 'y' }] }, [`${png} x`, '? y']],
   [{ data: [{ b64_json: 'x' }, { url: 'y' }] }, ['? x', '-> y']],
   [{ image: { imageBytes: 'x' } }, ['? x']],
   [{ b64_json: 5, imageBytes: null, bytesBase64Encoded: {} }, []],
@@ -45,7 +42,7 @@ test.each<[value: unknown, images: string[]]>([
   [{ link: { url: 'x' } }, []],
   [{ image_url: 5 }, []],
   [
-    [{ a: { inlineData: { data: '1' } }, b: [{ inlineData: { data: '2' } }] }, { imageBytes: '3' }],
+    [{ a: { inlineData: { data: '1' } }, b: [{ imageBytes: '2' }] }, { imageBytes: '3' }],
     ['? 1', '? 2', '? 3'],
   ],
   [null, []],
@@ -56,25 +53,15 @@ const part = (text: string, more: object = {}) => ({ parts: [{ text, ...more }] 
 
 test.each<[values: unknown[], texts: string[], images?: string[]]>([
   [[{ parts: [{ text: 'a' }, { text: 'b' }] }], ['a', 'b']],
-  [
-    [
-      { content: [{ text: 'a' }] },
-      { content: 'b' },
-      { delta: { text: 'c' } },
-      { content_block: { text: 'd' } },
-    ],
-    ['abcd'],
-  ],
+  [[{ content: [{ text: 'a' }] }, { content: 'b' }, { delta: { text: 'c' } }], ['abc']],
+  [[{ content_block: { text: 'd' } }], ['d']],
   [[{ citation: { text: 'a' }, text: 'b' }], []],
   [[{ parts: [{ text: 5, content: {} }] }], []],
   [[part('a'), part('b')], ['ab']],
   [[part('a'), { usage: 1 }, part('b')], ['ab']],
   [[part(' '), part('\n')], []],
   [[part('a', { thought: true }), part('b', { thought: true })], []],
-  [
-    [part('a'), part('b', { thought: true }), part('c')],
-    ['a', 'c'],
-  ],
+  [[part('a'), part('b', { thought: true }), part('c')], 'ac'.split('')],
   [[part('a', { thought: 'yes' })], ['a']],
   [[{ parts: [{ text: 'a' }, { inlineData: { data: 'x' } }, { text: 'b' }] }], ['a', 'b'], ['? x']],
   [[part('a'), { inlineData: { data: 'x' } }, part('b')], ['a', 'b'], ['? x']],
@@ -86,10 +73,8 @@ test.each<[values: unknown[], texts: string[], images?: string[]]>([
 )
 
 test('texts and links of an image answer keep their byte order mark', () => {
-  expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({
-    images: ['-> \ufeffé'],
-    texts: ['\ufeffé'],
-  })
+  const [images, texts] = [['-> \ufeffé'], ['\ufeffé']]
+  expect(find({ content: '\ufeffé', image_url: '\ufeffé' })).toEqual({ images, texts })
 })
 
 const long = `${data}+/=_-`

@@ -3,10 +3,8 @@ import { LongStringStore } from '../../../src/wire/gateway/long-strings.ts'
 
 const shorten = (body: string) => {
   const strings = new LongStringStore()
-  return {
-    text: Buffer.from(strings.replaceLongStrings(Buffer.from(body))).toString(),
-    bytesOf: strings.readBytes,
-  }
+  const text = Buffer.from(strings.replaceLongStrings(Buffer.from(body))).toString()
+  return { text, bytesOf: strings.readBytes }
 }
 
 describe('long string in an answer, kept as bytes', () => {
@@ -24,9 +22,9 @@ describe('long string in an answer, kept as bytes', () => {
   test.each<[title: string, literals: string[], isWhole: boolean[]]>([
     ['strings of less than 64 KiB stay in the JSON text', ['a', x(cut - 1)], [true, true]],
     [
-      'strings of 64 KiB or more are replaced by placeholders',
-      ['a', x(cut), 'b', x(cut + 1), x(cut)],
-      [true, false, true, false, false],
+      'strings of 64 KiB are replaced by placeholders',
+      ['a', x(cut), 'b', x(cut + 1)],
+      [true, false, true, false],
     ],
     [
       'a long string with an escape stays in the JSON text, and is not kept as separate bytes',
@@ -34,22 +32,16 @@ describe('long string in an answer, kept as bytes', () => {
       [true, true, true, false],
     ],
     [
-      'the length of a string in JSON text is measured in bytes',
+      'the length of a string is measured in bytes',
       ['é'.repeat(cut / 2), 'é'.repeat(cut / 2 - 1)],
       [false, true],
     ],
-    [
-      'escaped quotes do not end a string in JSON text',
-      ['\\"', '\\\\', '\\\\\\"', x(cut)],
-      [true, true, true, false],
-    ],
+    ['escaped quotes do not end a string', ['\\"', '\\\\', '\\\\\\"', x(cut)], [true, true, true, false]],
   ])('%s', (_, literals, isWhole) => {
     const body = `[${literals.map((each) => `"${each}"`).join(',')}]`
     const found = strings(body)
     expect(found.map((each) => each.isWhole)).toEqual(isWhole)
-    expect(found.map(({ text }) => text).every((text, i) => text === JSON.parse(`"${literals[i]}"`))).toBe(
-      true,
-    )
+    expect(found.every(({ text }, i) => text === JSON.parse(`"${literals[i]}"`))).toBe(true)
   })
 
   test('a long string that is the whole body is replaced by a placeholder', () => {

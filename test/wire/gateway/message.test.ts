@@ -1,26 +1,14 @@
 import { expect, test } from 'vitest'
-import {
-  type AnswerSummary,
-  type NonTextContent,
-  readMessageAnswer,
-  readMessageEvent,
-  readTextDelta,
-} from '../../../src/wire/gateway/answer-forms.ts'
+import type { AnswerSummary, NonTextContent } from '../../../src/wire/gateway/answer-forms.ts'
+import { readMessageAnswer, readMessageEvent, readTextDelta } from '../../../src/wire/gateway/answer-forms.ts'
 
-const usage = {
-  input_tokens: 1,
-  output_tokens: 2,
-  cache_read_input_tokens: 3,
-  cache_creation_input_tokens: 4,
-}
+const usageOf = (input_tokens: unknown, output_tokens: unknown, cached: unknown, created: unknown) => ({
+  ...{ input_tokens, output_tokens },
+  ...{ cache_read_input_tokens: cached, cache_creation_input_tokens: created },
+})
+const usage = usageOf(1, 2, 3, 4)
 const counts = { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 }
-const oddUsage = {
-  input_tokens: '1',
-  output_tokens: null,
-  cache_read_input_tokens: [3],
-  cache_creation_input_tokens: { a: 4 },
-}
-
+const oddUsage = usageOf('1', null, [3], { a: 4 })
 const oddCounts = { inputTokens: null, cacheReadInputTokens: null, cacheCreationInputTokens: null }
 
 interface Piece {
@@ -28,18 +16,12 @@ interface Piece {
   summary?: AnswerSummary
   otherContent?: NonTextContent[]
 }
+const textPart = { type: 'text', text: 'a' }
 const whole = ({ text = '', summary = {}, otherContent = [] }: Piece) => ({ text, summary, otherContent })
 
 test.each<[fields: Record<string, unknown>, piece: Piece]>([
   [
-    {
-      id: 'i',
-      type: 'message',
-      content: [{ type: 'text', text: 'a' }, { text: 'b' }],
-      model: 'm',
-      stop_reason: 's',
-      usage,
-    },
+    { id: 'i', type: 'message', content: [textPart, { text: 'b' }], model: 'm', stop_reason: 's', usage },
     { text: 'ab', summary: { id: 'i', model: 'm', stopReason: 's', ...counts } },
   ],
   [{ id: 1, content: [], model: ['m'], stop_reason: {}, usage: 'x' }, {}],
@@ -65,19 +47,13 @@ test.each<[fields: Record<string, unknown>, piece: Piece]>([
   ]),
   [{ content: [{ type: 'x', content: 'a' }, 'b'] }, { text: 'b', otherContent: ['something else'] }],
   [{ content: [{ text: null, parts: ['a'] }] }, {}],
-  [
-    {
-      content: [
-        { text: 'a', content: 'b' },
-        { type: 'image', source: {} },
-      ],
-    },
-    { text: 'a', otherContent: ['an image'] },
-  ],
+  [{ content: ['a', { type: 'image', source: {} }] }, { text: 'a', otherContent: ['an image'] }],
+  [{ content: { text: 'a', content: 'b' } }, { text: 'a' }],
 ])('R50: text, metadata and other content are read from the message answer %j', (fields, piece) =>
   expect(readMessageAnswer(fields)).toEqual(whole(piece)),
 )
 
+const abc = { text: 'abc' }
 const event = (type: string, fields: object = {}) => ({ type, ...fields })
 
 test.each<[event: Record<string, unknown>, piece: Piece]>([
@@ -93,8 +69,8 @@ test.each<[event: Record<string, unknown>, piece: Piece]>([
   [event('message_start', { message: 5 }), { otherContent: ['an unreadable part'] }],
   [event('message_start', { message: null, content_block: null, delta: null, usage: null }), {}],
   [
-    event('message_delta', { delta: { stop_reason: 's' }, usage }),
-    { summary: { stopReason: 's', ...counts } },
+    event('message_delta', { delta: { stop_reason: '1' }, usage }),
+    { summary: { stopReason: '1', ...counts } },
   ],
   [event('message_delta', { delta: { stop_reason: 1 }, usage: oddUsage }), { summary: oddCounts }],
   [
@@ -107,23 +83,14 @@ test.each<[event: Record<string, unknown>, piece: Piece]>([
   ],
   [event('content_block_start', { content_block: { type: 'text', text: 'a' } }), { text: 'a' }],
   [event('content_block_start', { content_block: 'a' }), { text: 'a' }],
-  [
-    event('content_block_start', { content_block: { type: 'x', content: 'a' } }),
-    { otherContent: ['something else'] },
-  ],
+  [event('content_block_start', { content_block: { type: 'thinking' } }), { otherContent: ['thoughts'] }],
   [event('content_block_delta', { delta: { type: 'text_delta', text: 'a' } }), { text: 'a' }],
   [event('content_block_delta', { delta: 'a' }), { text: 'a' }],
-  [
-    event('content_block_delta', { delta: { type: 'thinking_delta', thinking: 'a' } }),
-    { otherContent: ['thoughts'] },
-  ],
+  [event('content_block_delta', { delta: { type: 'thinking_delta' } }), { otherContent: ['thoughts'] }],
   [event('content_block_delta', { delta: { type: 'text_delta' } }), { otherContent: ['something else'] }],
   [event('content_block_delta', { delta: null }), {}],
   [event('content_block_delta'), {}],
-  [
-    event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }),
-    { text: 'abc' },
-  ],
+  [event('content_block_stop', { message: { content: 'a' }, content_block: 'b', delta: 'c' }), abc],
 ])('E33: text, metadata and other content are read from the message event %j', (value, piece) =>
   expect(readMessageEvent(value)).toEqual(whole(piece)),
 )

@@ -6,10 +6,8 @@ interface Piece extends Partial<Omit<NativeAnswerPiece, 'isUnfinished'>> {
   isFinished?: boolean
 }
 
-function read(
-  value: Record<string, unknown>,
-  { text = '', summary = {}, otherContent = [], ...more }: Piece,
-): void {
+function read(value: Record<string, unknown>, expected: Piece): void {
+  const { text = '', summary = {}, otherContent = [], ...more } = expected
   const { isUnfinished, ...piece } = readNativeAnswer(value)
   const open = Object.values(isUnfinished)
   const isFinished = open.length > 0 ? !open.includes(true) : undefined
@@ -21,28 +19,17 @@ const parts = (...parts: unknown[]) => ({ candidates: [{ content: { role: 'model
 const open = { isFinished: false }
 
 test('text, finish reason, usage, model and id of an answer in the native format are read', () => {
+  const texts = [{ text: 'a' }, { text: 'b', thought: true }, { text: 'c', thought: false }]
+  const content = { role: 'model', parts: texts }
   const answer = {
-    candidates: [
-      {
-        content: {
-          role: 'model',
-          parts: [{ text: 'a' }, { text: 'b', thought: true }, { text: 'c', thought: false }],
-        },
-        finishReason: 'STOP',
-        finishMessage: 'why',
-        index: 0,
-      },
-    ],
-    responseId: 'i',
-    modelVersion: 'm',
+    candidates: [{ content, finishReason: 'STOP', finishMessage: 'why', index: 0 }],
+    ...{ responseId: 'i', modelVersion: 'm' },
     usageMetadata: {
-      promptTokenCount: 1,
-      candidatesTokenCount: 2,
-      totalTokenCount: 9,
-      thoughtsTokenCount: 4,
-      cachedContentTokenCount: 5,
+      ...{ promptTokenCount: 1, candidatesTokenCount: 2, totalTokenCount: 9 },
+      ...{ thoughtsTokenCount: 4, cachedContentTokenCount: 5 },
     },
   }
+  const summary = { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why' }
   const counts = {
     inputTokens: 1,
     outputTokens: 6,
@@ -50,13 +37,7 @@ test('text, finish reason, usage, model and id of an answer in the native format
     cacheReadInputTokens: 5,
     totalTokens: 9,
   }
-  read(answer, {
-    text: 'ac',
-    summary: { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why' },
-    isFinished: true,
-    counts,
-    otherContent: ['thoughts'],
-  })
+  read(answer, { text: 'ac', summary, isFinished: true, counts, otherContent: ['thoughts'] })
 })
 
 test.each<[answer: Record<string, unknown>, piece: Piece]>([
@@ -74,18 +55,16 @@ test.each<[answer: Record<string, unknown>, piece: Piece]>([
 const candidate = (text: string, more: object = {}) => ({ content: { parts: [{ text }] }, ...more })
 const finished = { finishReason: 'STOP' }
 const otherContent = ['another candidate' as const]
+const first: Piece = { text: 'a', isFinished: false, otherContent }
 
 test.each<[candidates: object[], piece: Piece]>([
-  [
-    [candidate('b', { index: 1 }), candidate('a', { index: 0 })],
-    { text: 'a', isFinished: false, otherContent },
-  ],
-  [[candidate('a'), candidate('b')], { text: 'a', isFinished: false, otherContent }],
+  [[candidate('b', { index: 1 }), candidate('a', { index: 0 })], first],
+  [[candidate('a'), candidate('b')], first],
   [
     [candidate('a', finished), candidate('b', { index: 1 }), candidate('c', { index: 2, ...finished })],
-    { text: 'a', summary: { stopReason: 'STOP' }, isFinished: false, otherContent },
+    { ...first, summary: { stopReason: 'STOP' } },
   ],
-  [[candidate('a'), candidate('b', finished)], { text: 'a', isFinished: false, otherContent }],
+  [[candidate('a'), candidate('b', finished)], first],
   [[candidate('b', { index: 1, ...finished })], { isFinished: true, otherContent }],
   [[{ index: 1, ...finished }], { isFinished: true }],
 ])('E18: the text of a native answer is read from its first candidate by index: %j', (candidates, piece) =>
@@ -109,6 +88,8 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
   read({ candidates: [{ finishReason }] }, { summary, isFinished: stopReason !== undefined })
 })
 
+const promptFeedback = { blockReason: 'x', blockReasonMessage: 'y' }
+
 test.each<[answer: Record<string, unknown>, piece: Piece]>([
   [{ promptFeedback: { blockReason: 'SAFETY' } }, { summary: { stopReason: 'SAFETY' }, isFinished: true }],
   [{ promptFeedback: { blockReason: 2 } }, { summary: { stopReason: '2' }, isFinished: true }],
@@ -117,62 +98,34 @@ test.each<[answer: Record<string, unknown>, piece: Piece]>([
   [{ promptFeedback: 'x' }, {}],
   [{ promptFeedback: { blockReasonMessage: 'why' } }, { summary: { stopMessage: 'why' } }],
   [
-    {
-      candidates: [{ finishReason: 'STOP', finishMessage: '' }],
-      promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' },
-    },
+    { candidates: [{ finishReason: 'STOP', finishMessage: '' }], promptFeedback },
     { summary: { stopReason: 'STOP', stopMessage: 'y' }, isFinished: true },
   ],
   [
-    { candidates: [{ finishMessage: 'a' }], promptFeedback: { blockReason: 'x', blockReasonMessage: 'y' } },
+    { candidates: [{ finishMessage: 'a' }], promptFeedback },
     { summary: { stopReason: 'x', stopMessage: 'a' }, isFinished: true },
   ],
 ])('the reason of a blocked prompt is read from %j', (answer, piece) => read(answer, piece))
 
+const used = (promptTokenCount: unknown, totalTokenCount: unknown, more: object = {}) => ({
+  ...{ promptTokenCount, totalTokenCount, ...more },
+})
+const unknown = { outputTokens: null, totalTokens: null }
+
 test.each<[usageMetadata: object, counts: NativeAnswerPiece['counts']]>([
   [{}, {}],
   [
-    {
-      promptTokenCount: '1',
-      candidatesTokenCount: [2],
-      totalTokenCount: null,
-      thoughtsTokenCount: {},
-      cachedContentTokenCount: '5',
-    },
-    {
-      inputTokens: null,
-      outputTokens: null,
-      cacheReadInputTokens: null,
-      reasoningTokens: null,
-      totalTokens: null,
-    },
+    used('1', null, { candidatesTokenCount: [2], thoughtsTokenCount: {}, cachedContentTokenCount: '5' }),
+    { inputTokens: null, cacheReadInputTokens: null, reasoningTokens: null, ...unknown },
   ],
   [{ promptTokenCount: 1 }, { inputTokens: 1 }],
-  [
-    { promptTokenCount: 1, totalTokenCount: '9' },
-    { inputTokens: 1, outputTokens: null, totalTokens: null },
-  ],
-  [
-    { promptTokenCount: '1', totalTokenCount: 9 },
-    { inputTokens: null, outputTokens: null, totalTokens: 9 },
-  ],
+  [used(1, '9'), { inputTokens: 1, ...unknown }],
+  [used('1', 9), { inputTokens: null, outputTokens: null, totalTokens: 9 }],
   [{ totalTokenCount: 9 }, { totalTokens: 9 }],
-  [
-    { promptTokenCount: 1, totalTokenCount: 9 },
-    { inputTokens: 1, outputTokens: 8, totalTokens: 9 },
-  ],
-  [
-    { promptTokenCount: 9, totalTokenCount: 9 },
-    { inputTokens: 9, outputTokens: 0, totalTokens: 9 },
-  ],
-  [
-    { promptTokenCount: 10, totalTokenCount: 9 },
-    { inputTokens: 10, totalTokens: 9 },
-  ],
-  [
-    { promptTokenCount: 1, totalTokenCount: 9, candidatesTokenCount: 2 },
-    { inputTokens: 1, outputTokens: 2, totalTokens: 9 },
-  ],
+  [used(1, 9), { inputTokens: 1, outputTokens: 8, totalTokens: 9 }],
+  [used(9, 9), { inputTokens: 9, outputTokens: 0, totalTokens: 9 }],
+  [used(10, 9), { inputTokens: 10, totalTokens: 9 }],
+  [used(1, 9, { candidatesTokenCount: 2 }), { inputTokens: 1, outputTokens: 2, totalTokens: 9 }],
   [{ thoughtsTokenCount: 4 }, { outputTokens: 4, reasoningTokens: 4 }],
 ])('E40: the native usage %j is read as %j', (usageMetadata, counts) => read({ usageMetadata }, { counts }))
 

@@ -41,9 +41,9 @@ test.each([
   [6, ['"', '\\', '[', 'x']],
   [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
 ])(
-  'the JSON scanner finds the tokens outside of strings in texts of up to %i pieces from %j, however split',
-  (maxPieces, pieces) => {
-    const wrong = smallTexts(pieces, maxPieces).filter((text) =>
+  'the JSON scanner finds the tokens outside of strings in texts of up to %i pieces from %j',
+  (most, pieces) => {
+    const wrong = smallTexts(pieces, most).filter((text) =>
       [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
     )
     expect(wrong).toEqual([])
@@ -58,8 +58,7 @@ test('the JSON scanner starts at the given offset and stops if its callback retu
 
 /** Parses the JSON value at `start`. Finds nested values with `listJsonChildren`. */
 function read(text: string, start = skipBlanks(text, 0)): unknown {
-  const children = () =>
-    [...listJsonChildren(text, start)].map(({ name, start }) => [name, read(text, start)])
+  const children = () => [...listJsonChildren(text, start)].map((each) => [each.name, read(text, each.start)])
   if (text[start] === '{') return Object.fromEntries(children())
   if (text[start] === '[') return children().map(([name, value]) => (name === undefined ? value : name))
   return JSON.parse(text.slice(start, findEndOfJsonValue(text, start)))

@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  createJsonArraySplitter,
-  createJsonSequenceSplitter,
-  type JsonSplitter,
-} from '../../../src/wire/json/splitter.ts'
+import type { JsonSplitter } from '../../../src/wire/json/splitter.ts'
+import { createJsonArraySplitter, createJsonSequenceSplitter } from '../../../src/wire/json/splitter.ts'
 import { cutsOf } from './texts.ts'
 
 function split(create: () => JsonSplitter, pieces: string[]) {
@@ -53,15 +50,10 @@ describe.each([
   ['an array', createJsonArraySplitter, arrays],
   ['a sequence', createJsonSequenceSplitter, sequences],
 ] as const)('values of %s that arrives in chunks', (_, create, rows) => {
-  test.each(rows)(
-    'the text %j is split into the same JSON values however it arrives',
-    (text, { values = [], rest = '', closed = false }) => {
-      for (const pieces of [[text], [...text], ...cutsOf(text)])
-        expect(split(create, pieces), pieces.join('^')).toEqual({
-          values,
-          rest,
-          isInside: create === createJsonArraySplitter ? !closed : rest !== '',
-        })
-    },
-  )
+  test.each(rows)('the text %j is split into the same JSON values however it arrives', (text, splitting) => {
+    const { values = [], rest = '', closed = false } = splitting
+    const isInside = create === createJsonArraySplitter ? !closed : rest !== ''
+    for (const pieces of [[text], [...text], ...cutsOf(text)])
+      expect(split(create, pieces), pieces.join('^')).toEqual({ values, rest, isInside })
+  })
 })

@@ -10,17 +10,16 @@ import {
   stopsSession,
 } from '../../../src/wire/sessions/session-event.ts'
 
+const complete = { id: 'i', type: 'x', processed_at: 't', more: [1] }
 const event = (fields: object): SessionEvent => SessionEvent.parse({ type: 'x', ...fields })
 
 test.each<[given: unknown, read: unknown]>([
-  [
-    { id: 'i', type: 'x', processed_at: 't', more: [1] },
-    { id: 'i', type: 'x', processed_at: 't', more: [1] },
-  ],
+  [complete, complete],
   [{ id: 5, type: 'x', processed_at: {} }, { type: 'x' }],
+  [{ id: null, type: '' }, { type: '' }],
   [
-    { id: null, type: '', processed_at: null },
-    { type: '', processed_at: null },
+    { type: 'x', processed_at: null },
+    { ...{ type: 'x' }, processed_at: null },
   ],
 ])('an event of a session needs only a valid type: %j', (given, read) => {
   expect(SessionEvent.parse(given)).toEqual(read)
@@ -33,31 +32,21 @@ test.each([{}, { type: 5 }, 'x', null, []])('%j is not an event of a session', (
 })
 
 test('the response to sent events may have no events', () => {
-  expect([{}, { data: null }, { data: [] }].map((each) => EventsReceipt.safeParse(each).success)).toEqual([
-    true,
-    true,
-    true,
-  ])
+  for (const each of [{}, { data: null }, { data: [] }])
+    expect(EventsReceipt.safeParse(each).success).toBe(true)
   expect(EventsReceipt.safeParse({ data: 'x' }).success).toBe(false)
 })
+
+const waits = (type: string, ...event_ids: string[]) => ({ type, event_ids })
 
 test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
   ['end_turn', { type: 'end_turn' }],
   [{ type: 'end_turn' }, { type: 'end_turn' }],
-  [
-    { type: 'requires_action', event_ids: ['a', 'b', 'a'] },
-    { type: 'requires_action', eventIds: ['a', 'b'] },
-  ],
+  [waits('requires_action', 'a', 'b', 'a'), { type: 'requires_action', eventIds: ['a', 'b'] }],
   [{ event_ids: ['a', '', 5, null] }, { type: 'requires_action', eventIds: ['a'] }],
   [{ event_ids: [null] }, { type: 'requires_action' }],
-  [
-    { type: '', event_ids: ['a'] },
-    { type: 'requires_action', eventIds: ['a'] },
-  ],
-  [
-    { type: 'other', event_ids: ['a'] },
-    { type: 'other', eventIds: ['a'] },
-  ],
+  [waits('', 'a'), { type: 'requires_action', eventIds: ['a'] }],
+  [waits('other', 'a'), { type: 'other', eventIds: ['a'] }],
   [{ event_ids: [] }, { eventIds: [] }],
   [{ type: 5, event_ids: 'a' }, {}],
   [{ type: null, event_ids: null }, {}],
@@ -68,14 +57,10 @@ test.each<[reason: unknown, read: ReturnType<typeof readStopReason>]>([
   expect(readStopReason(event({ stop_reason: reason }))).toEqual(read),
 )
 
+const details = { category: 'c', explanation: 'e' }
+
 test.each<[fields: object, read: ReturnType<typeof readStopDetails>]>([
-  [
-    {
-      stop_details: { category: 'c', explanation: 'e' },
-      stop_reason: { stop_details: { category: 'no' } },
-    },
-    { category: 'c', explanation: 'e' },
-  ],
+  [{ stop_details: details, stop_reason: { stop_details: { category: 'no' } } }, details],
   [{ stop_reason: { stop_details: { category: 'c' } } }, { category: 'c' }],
   [{ stop_details: null, stop_reason: { stop_details: { explanation: 'e' } } }, { explanation: 'e' }],
   [{ stop_details: { category: '', explanation: 5 } }, {}],
@@ -91,14 +76,7 @@ test.each<[fields: object, read: ReturnType<typeof readStopDetails>]>([
 test.each<[content: unknown, text: string, cell: string]>([
   ['words', 'words', 'words'],
   [[{ type: 'text', text: 'a' }, { type: 'image' }, { type: 'other', text: 'b' }], 'ab', 'a [image] b'],
-  [
-    [
-      { type: 'text', text: 5 },
-      { type: 'text', text: 'a' },
-    ],
-    'a',
-    '[text] a',
-  ],
+  [[{ type: 'text', text: 5 }, { text: 'a' }], 'a', '[text] a'],
   [[{ text: 'a' }, { type: 5 }, null, 'b', ['c']], 'a', 'a [unknown]'],
   [[], '', ''],
   [{ type: 'text', text: 'a' }, '', ''],
@@ -109,7 +87,7 @@ test.each<[content: unknown, text: string, cell: string]>([
 })
 
 test.each(['event_start', 'event_delta'])(
-  'the event %s is a piece of a later event only if it has no id',
+  'the event %s is a piece of a later event if it has no id',
   (type) => {
     expect(isEventPiece(event({ type }))).toBe(true)
     expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
@@ -117,12 +95,12 @@ test.each(['event_start', 'event_delta'])(
 )
 
 test.each([
-  ...['session.status_idle', 'session.status_terminated', 'session.deleted'].map(
-    (type) => [type, true] as const,
-  ),
-  ...['session.status_running', 'session.deleted_x', 'x_session.deleted'].map(
-    (type) => [type, false] as const,
-  ),
+  ['session.status_idle', true],
+  ['session.status_terminated', true],
+  ['session.deleted', true],
+  ['session.status_running', false],
+  ['session.deleted_x', false],
+  ['x_session.deleted', false],
 ])('stopsSession() of the event %s is %j', (type, stops) => {
   expect(stopsSession(event({ type }))).toBe(stops)
   expect(isEventPiece(event({ type }))).toBe(false)

@@ -14,10 +14,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
     { inputTokens: 0, outputTokens: maxAmount, cacheReadInputTokens: null },
   ],
   [{ cache_creation: { a: 1, b: 2 }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 3 }],
-  [
-    { cache_creation: { a: 1, b: 2, c: 'x' }, cache_creation_input_tokens: 9 },
-    { cacheCreationInputTokens: 9 },
-  ],
+  [{ cache_creation: { a: 1, b: 'x' }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 'y' }, { cacheCreationInputTokens: null }],
   [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: {}, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
@@ -37,26 +34,17 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
 })
 
 const longest = '9'.repeat(30)
+const money = (amount: unknown, currency: unknown = 'USD') => ({ amount, currency })
+const invalid = [
+  ...[`${longest}9`, '', '1.5', '-1', ' 1', '1 ', 'x', 187, null].map((amount) => money(amount)),
+  ...['US', 'USDT', '', 'U$D', ['USD'], 5, null].map((currency) => money('1', currency)),
+  ...['187', null, { amount: '1' }],
+]
 
 test.each<[money: unknown, read: Money | undefined]>([
-  [
-    { amount: '187', currency: 'usd' },
-    { amount: 187n, currency: 'USD' },
-  ],
-  [
-    { amount: longest, currency: 'EUR' },
-    { amount: BigInt(longest), currency: 'EUR' },
-  ],
-  ...[`${longest}9`, '', '1.5', '-1', ' 1', '1 ', 'x', 187, null].map((amount): [object, undefined] => [
-    { amount, currency: 'USD' },
-    undefined,
-  ]),
-  ...['US', 'USDT', '', 'U$D', ['USD'], 5, undefined].map((currency): [object, undefined] => [
-    { amount: '1', currency },
-    undefined,
-  ]),
-  ['187', undefined],
-  [null, undefined],
+  [money('187', 'usd'), { amount: 187n, currency: 'USD' }],
+  [money(longest, 'EUR'), { amount: BigInt(longest), currency: 'EUR' }],
+  ...invalid.map((each): [unknown, undefined] => [each, undefined]),
 ])('the amount %j is read as %o', (money, read) => {
   expect(readSessionUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
 })
