@@ -83,6 +83,8 @@ export function readSharedFlags(commands: (Command & { given: GivenFlag[] })[]):
     }
   }
   const flags = given as Partial<SharedFlags>
+  if (flags.profile === '')
+    throw usageError('--profile: the name of a profile is empty: is a variable unset?')
   if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
   // With `--batch FILE`, `--fail-on-empty` refuses a file without lines, so `--no-stdin` does not
   // contradict it.

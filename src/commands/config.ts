@@ -238,15 +238,17 @@ export const configCommands = {
       requireChangeableProfile(name)
       if (!yes && !(await confirmDeletion(context, name))) return context.messages.note('nothing was deleted')
       let isCurrent = false
+      let isEmpty = false
       await changeProfileFile(context, (file) => {
         const { [name]: values, ...profiles } = file.profiles ?? {}
         if (findProfileValues(file, name) === undefined) throw createUnknownProfileError(file, name)
         isCurrent = (file.current || defaultProfileName) === name
+        isEmpty = !Object.hasOwn(profiles, defaultProfileName)
         return { ...file, current: isCurrent ? undefined : file.current, profiles }
       })
       if (!isCurrent) return
       context.messages.note(
-        `the current profile is now '${defaultProfileName}': 'parley config use NAME' selects another`,
+        `the current profile is '${defaultProfileName}'${isEmpty ? ', which has no settings' : ''}: 'parley config use NAME' selects another`,
       )
       noteOverride(context)
     },

@@ -156,20 +156,20 @@ test('config delete prompts on a terminal and deletes only after yes', async () 
 })
 
 test.each([
-  ['work', { work }, 'work', true],
-  ['default', { default: work }, undefined, true],
-  ['other', { other: {}, work }, 'work', false],
-  ['work', { work }, undefined, false],
+  ['work', { work, default: {} }, 'work', "'default'"],
+  ['work', { work }, 'work', "'default', which has no settings"],
+  ['default', { default: work, work }, undefined, "'default', which has no settings"],
+  ['other', { other: {}, work }, 'work', undefined],
+  ['work', { work }, undefined, undefined],
 ])(
-  'config delete %s with profiles %j, current %s reports a new current profile: %s',
-  async (name, ...row) => {
-    const [profiles, current, isChanged] = row
+  'config delete %s with profiles %j, current %s reports the current profile as %s',
+  async (name, profiles, current, reported) => {
     const { env } = world({ current, profiles })
     const { err } = await run(['config', 'delete', name, '--yes'], { env })
-    const note = "parley: the current profile is now 'default': 'parley config use NAME' selects another\n"
-    expect(err).toBe(isChanged ? note : '')
+    const note = `parley: the current profile is ${reported}: 'parley config use NAME' selects another\n`
+    expect(err).toBe(reported ? note : '')
     const listed = (await run(['config', 'list', '--effective'], { env })).out
-    expect(listed).toContain(`profile\t${isChanged ? 'default' : (current ?? 'default')}\t`)
+    expect(listed).toContain(`profile\t${reported ? 'default' : (current ?? 'default')}\t`)
   },
 )
 
@@ -201,6 +201,7 @@ test.each([
   ['delete demo --yes', 'the profile demo is built in'],
   ['set --profile demo timeout 1', 'the profile demo is built in'],
   ['set --profile a/b timeout 1', 'a profile name has at most 64 letters, digits and'],
+  ['set --profile= timeout 1', '--profile: the name of a profile is empty: is a variable unset?'],
 ])('C23: config %s exits with 2 and changes nothing', async (words, expectedText) => {
   const { env, path } = world({ profiles: {} })
   const before = readFileSync(path, 'utf8')
