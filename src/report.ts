@@ -1,4 +1,4 @@
-import { findFlagValue, hasFlag } from './argv/bare-flags.ts'
+import { findFlagValue } from './argv/bare-flags.ts'
 import type { ReportSource, RunOutcome } from './report-file.ts'
 
 export class RunReport {
@@ -15,8 +15,7 @@ export class RunReport {
    * arguments that are not UTF-8, because the name of the report may be one of them.
    */
   readFlags(argv: string[]): void {
-    // A preview sends nothing, so it has no report.
-    if (!hasFlag(argv, '--dry-run') && !hasFlag(argv, '--curl')) this.#name = findFlagValue(argv, '--report')
+    this.#name = findFlagValue(argv, '--report')
   }
 
   async open(): Promise<void> {

@@ -136,14 +136,14 @@ test('F31: --report replaces an empty file, but not a file that another process 
   expect(readText(cwd, 'new.json')).toBe('mine')
 })
 
-test.each(['--dry-run', '--curl'])('%s writes no report and keeps an earlier report', async (flag) => {
+test.each(['--dry-run', '--curl'])('%s replaces an earlier report', async (flag) => {
   const cwd = temporaryFolder()
-  expect((await run(['chat', 'hi', flag, '--report', 'r.json'], { cwd })).code).toBe(0)
-  expect(readdirSync(cwd)).toEqual([])
-  await run(['chat', 'hi', '--report', 'r.json'], { cwd })
-  const earlier = read(cwd)
-  expect((await run(['chat', 'hi', flag, '--report', 'r.json', '-f', 'missing'], { cwd })).code).toBe(11)
-  expect(read(cwd)).toEqual(earlier)
+  const argv = ['chat', 'hi', '--report', 'r.json']
+  await run(argv, { cwd })
+  expect((await run([...argv, flag], { cwd })).code).toBe(0)
+  expect(read(cwd)).toMatchObject({ command: 'chat', exit: 0, sent: 'no', attempts: 0 })
+  expect((await run([...argv, flag, '-f', 'missing'], { cwd })).code).toBe(11)
+  expect(read(cwd)).toMatchObject({ exit: 11, kind: 'file', sent: 'no' })
 })
 
 test('F30: --report writes nothing and keeps an earlier report if another flag names its file', async () => {
