@@ -3,7 +3,8 @@ import { CliError, toFailure } from './errors.ts'
 import { chooseChatModel } from './gateway/chat/chat.ts'
 import { createServiceCaller, type ServiceCaller } from './http/call.ts'
 import { createAgentHeaders } from './http/request.ts'
-import { toOneLine } from './io/escape.ts'
+import { disableInlineCiCommands, toOneLine } from './io/escape.ts'
+import { createLineWrapper } from './io/wrapping.ts'
 import {
   computeDeadlineMs,
   formatProfileFlag,
@@ -39,6 +40,7 @@ export async function checkProfile(context: Context): Promise<void> {
   context.deadline.moveTo(computeDeadlineMs(context.host.timers.now(), settings))
   const timeout = Math.min(values.timeout || Infinity, maxTimeoutSeconds)
   const createCaller = () => createServiceCaller(context, { ...settings, values: { ...values, timeout } })
+  const wrap = await createLineWrapper(context.host.stdout)
   const failures: CliError[] = []
   const check = async (name: string, setting: 'baseUrl' | 'agentsUrl', work: () => Promise<string>) => {
     let result = `not tried: ${setting} is not set`
@@ -50,8 +52,9 @@ export async function checkProfile(context: Context): Promise<void> {
       const printedDetails = { serviceMessage: undefined, problems: undefined, consequence: undefined }
       failures.push(failure.with(printedDetails, `${name}: ${failure.message}`))
     }
-    const clean = toOneLine(context.secrets.redact(result), 2000)
-    await context.output.write(`${name}: ${clean}\n`)
+    // stdout may be the log of a CI runner, which would execute commands in remote text.
+    const clean = disableInlineCiCommands(toOneLine(context.secrets.redact(result), 2000))
+    await context.output.write(`${wrap(`${name}: ${clean}`)}\n`)
   }
   await check('gateway', 'baseUrl', async () => {
     const status = await checkToken(settings, createCaller())

@@ -187,12 +187,13 @@ test.each(['--raw', '--dry-run', '--curl', '--retry-unknown'])(
   },
 )
 
-test('config check escapes the text of a service, and never starts a line with it', async () => {
-  const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e'
+test('config check escapes the text of a service, and wraps its lines at words', async () => {
+  const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e ##vso[task.x]'
   const exchange = answering(JSON.stringify({ error: { message: hostileText } }), { status: 400 })
   const tty: ('stdout' | 'stderr')[] = ['stdout', 'stderr']
   const { out, err } = await run([...check, '--color', 'never'], { exchange, tty, columns: 80 })
   expect(out + err).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]/)
-  expect(out).not.toMatch(/^parley: b/m)
+  expect(out).not.toMatch(/^parley: b|##vso/m)
+  expect(out.split('\n').filter((line) => line.length > 80)).toEqual([])
   expect(out).toContain('400')
 })
