@@ -1,5 +1,4 @@
 import { CliError } from '../../errors.ts'
-import { isTaskEvent, isUserEvent } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { createFollowDeadlineError } from '../reconnect-policy.ts'
 import { explainRefusedTask } from '../sending/delivery.ts'
@@ -8,30 +7,36 @@ import { createResumeCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
 import { auditResumeHint, type SessionRun, taskAcceptedText } from './session-run.ts'
-import { type AuditedTask, findTaskInList } from './task.ts'
-
-interface FoundEvents {
-  ids: ReadonlySet<string>
-  /** False if `--after` names another event, for example the last event before a run without a task. */
-  isTask: boolean
-}
+import { type AuditedTask, createListFacts, type FoundTask, findTaskInList } from './task.ts'
 
 /**
  * Finds the task that an earlier run sent, according to the audit file, or the event of `--after`. Returns
  * `undefined` if there is neither. Waits until the event list contains the task, because only messages after
- * the task can be the answer. Throws a `CliError` after 30 s.
+ * the task can be the answer. If the service lists no events of clients, returns no ids. Throws a `CliError`
+ * after 30 s.
  */
-export async function findEarlierTask(run: SessionRun): Promise<FoundEvents | undefined> {
+export async function findEarlierTask(run: SessionRun): Promise<FoundTask | undefined> {
   const { audit, context, parts } = run
   const { task, after } = run.plan
-  if (after !== undefined) return findEvent(run, after)
-  const earlier = audit.task
+  const named = { hash: '', is: 'accepted', known: createListFacts([]) } as const
+  const earlier = after === undefined ? audit.task : named
   if (!earlier || (task && task.hash !== earlier.hash)) return undefined
-  const whenWaiting = () => context.messages.note('looking for the task in the session, for up to 30 s')
-  const ids = await pollEventList(run, { read: (list) => findTaskInList(list, earlier), whenWaiting })
-  if (!ids) {
-    const isAccepted = earlier.is === 'accepted'
-    if (isAccepted) requireTimeToFind(run, 'the task')
+  const what = after === undefined ? 'the task' : `the event ${quoteAndShortenName(after)}`
+  const found = await pollEventList(run, {
+    read: (list) => findTaskInList(list, earlier, after),
+    whenWaiting: () => context.messages.note(`looking for ${what} in the session, for up to 30 s`),
+  })
+  const isAccepted = earlier.is === 'accepted'
+  if (!found && isAccepted) requireTimeToFind(run, what)
+  if (!found && after !== undefined)
+    throw new CliError('unknown', `the session does not show ${what}`, {
+      // A service may list the event with another id than in the receipt. The same command would then fail
+      // each time, so `retry` is not `later`.
+      retry: 'look-first',
+      consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
+      resumeArguments: createResumeCommand(context, run.session, {}),
+    })
+  if (!found) {
     const message = isAccepted
       ? 'the task was accepted, but the session does not show it yet'
       : 'an earlier run began to send the task, and it is not known whether it arrived'
@@ -43,45 +48,12 @@ export async function findEarlierTask(run: SessionRun): Promise<FoundEvents | un
       resumeArguments: task && !isAccepted ? undefined : run.createResumeCommand(),
     })
   }
-  if (earlier.is === 'posting') audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
+  if (!isAccepted) audit.add({ toolUse: null, task: earlier.hash, event: 'accepted' })
   if (task)
     context.messages.note(
       'the audit file shows that an earlier run sent this task: this run continues the session and does not send the task again',
     )
-  return { ids, isTask: true }
-}
-
-/**
- * Waits until the event list contains an event, and returns its id. Returns no id if the service lists no
- * events of clients. Throws a `CliError` after 30 s.
- */
-async function findEvent(run: SessionRun, id: string): Promise<FoundEvents> {
-  const { context, parts } = run
-  const whenWaiting = () =>
-    context.messages.note(`looking for the event ${quoteAndShortenName(id)}, for up to 30 s`)
-  const found = await pollEventList(run, {
-    whenWaiting,
-    async read(list) {
-      let [isListed, isTask, showsClientEvents] = [false, false, false]
-      for await (const items of list)
-        for (const { event } of items) {
-          isListed ||= event.id === id
-          isTask ||= event.id === id && isTaskEvent(event)
-          showsClientEvents ||= isUserEvent(event)
-        }
-      if (isListed) return { ids: new Set([id]), isTask }
-      return showsClientEvents ? undefined : { ids: new Set<string>(), isTask: false }
-    },
-  })
-  if (found) return found
-  requireTimeToFind(run, 'the event')
-  throw new CliError('unknown', `the session does not show the event ${quoteAndShortenName(id)}`, {
-    // A service may list the event with another id than in the receipt. The same command would then fail
-    // each time, so `retry` is not `later`.
-    retry: 'look-first',
-    consequence: `check with '${parts.inspectCommand}'\nwithout --after, the run continues the session without waiting for this event`,
-    resumeArguments: createResumeCommand(context, run.session, {}),
-  })
+  return found
 }
 
 function requireTimeToFind(run: SessionRun, what: string): void {

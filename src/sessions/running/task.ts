@@ -1,6 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isClientEvent, isUserEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
+import {
+  isClientEvent,
+  isTaskEvent,
+  isUserEvent,
+  type SessionEvent,
+} from '../../wire/sessions/session-event.ts'
 import * as z from '../../wire/zod.ts'
 import { getComparableEventText } from '../following/seen-events.ts'
 
@@ -69,26 +74,38 @@ export function addListedEvent(known: AuditedTask['known'], event: SessionEvent)
   return isAlike
 }
 
+export interface FoundTask {
+  ids: ReadonlySet<string>
+  /** False if `--after` names another event, for example the last event before a run without a task. */
+  isTask: boolean
+}
+
 /**
- * Returns the event ids of an earlier run's task in a list. Returns `undefined` if the list does not prove
- * that the task arrived.
+ * Finds an earlier run's task in a list by its fingerprints or, with `after`, by the id of its last event.
+ * Returns `undefined` if the list does not prove that the task arrived.
  */
 export async function findTaskInList(
   list: AsyncIterable<readonly EventItem[]>,
   { is, known }: AuditedTask,
-): Promise<ReadonlySet<string> | undefined> {
+  after?: string,
+): Promise<FoundTask | undefined> {
   const listed = { ...known, alike: 0 }
   let isAfterLast = known.last === undefined
   let [hasLaterEvent, showsClientEvents] = [false, false]
+  let [isFound, isTask] = [false, after === undefined]
   const ids = new Set<string>()
   for await (const items of list)
     for (const { event } of items) {
-      const isOwn = addListedEvent(listed, event) && listed.alike > known.alike
-      if (isOwn && event.id !== undefined) ids.add(event.id)
+      const isAlike = addListedEvent(listed, event) && listed.alike > known.alike
+      if (isAlike || (after !== undefined && event.id === after)) {
+        if (event.id !== undefined) ids.add(event.id)
+        isFound = true
+        isTask ||= isTaskEvent(event)
+      }
       showsClientEvents ||= isUserEvent(event)
       hasLaterEvent ||= isAfterLast
       isAfterLast ||= event.id === known.last
     }
   const isHidden = is === 'accepted' && hasLaterEvent && !showsClientEvents
-  return listed.alike > known.alike || isHidden ? ids : undefined
+  return isFound || isHidden ? { ids, isTask } : undefined
 }

@@ -39,7 +39,7 @@ test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, 
   [undefined, 'has a later event, but nothing proves the acceptance', sentAfter, [work, more]],
 ])('findTaskInList finds the event ids %j of a task if the list %s', async (ids, _, earlier, list) => {
   const found = await findTaskInList(createList(list), { hash: 'a', ...earlier })
-  expect(found && [...found]).toEqual(ids)
+  expect(found && [...found.ids]).toEqual(ids)
 })
 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
