@@ -256,12 +256,7 @@ export class LimitEnforcer {
           : '',
       )
     }
-    if (!(error instanceof CliError)) return error
-    const { pendingToolUseIds, problems, deadline } = error.details
-    if (isWaitingError(error))
-      return this.#createStoppedError(`; ${error.message}`, { pendingToolUseIds, problems })
-    const isLate = this.#run.parts.deadline.hasPassed || (error.kind === 'stopped' && deadline)
-    if (!isLate) return error
+    if (!(error instanceof CliError) || !this.#run.parts.deadline.hasPassed) return error
     if (!isSent) return this.#createRefusedInterruptError()
     return this.#createStoppedError(
       '; an interrupt was sent, but the session is not idle yet and may continue',
@@ -282,10 +277,7 @@ export class LimitEnforcer {
 
   #createStoppedError(more = '', details: CliError['details'] = {}): CliError {
     // If a script resumed at once, the run would exceed the limit again, so `retry` is `never`.
-    return new CliError('stopped', `${this.#updateExcess()}${more}`, {
-      retry: 'never',
-      ...details,
-    })
+    return new CliError('stopped', `${this.#updateExcess()}${more}`, { retry: 'never', ...details })
   }
 }
 
