@@ -121,7 +121,6 @@ export class SeenEvents {
       this.#streamedBefore?.push(logItem)
       return []
     }
-    if (search) search.firstLaterEvent ??= logItem.identity
     this.#append(logItem)
     if (isHeld) this.#heldBack.set(logItem.identity, logItem)
     return isHeld ? [] : [logItem]
@@ -143,8 +142,7 @@ export class SeenEvents {
     this.#hasUnplacedEvents = false
     if (!search || search.is === 'over') return this.#addInListOrder(list)
     const start = list.findIndex((item) => search.isFirstSent(item, !this.log.has(item.identity)))
-    const hasLater = list.some(({ identity }) => identity === search.firstLaterEvent)
-    if (start < 0 && !hasLater) {
+    if (start < 0) {
       for (const item of list) {
         if (this.log.has(item.identity)) this.addRepeated(item)
         else {
@@ -157,9 +155,6 @@ export class SeenEvents {
     }
     search.is = 'over'
     const newItems = this.#addInListOrder(list)
-    // The list omits the sent events but contains a later event. Any new event may be later than the sent
-    // events, so all new events are returned.
-    if (start < 0) return newItems
     const old = new Set(list.slice(0, start).map(({ identity }) => identity))
     for (const identity of old) this.#heldBack.delete(identity)
     return newItems.filter(({ identity }) => !old.has(identity))
@@ -289,15 +284,10 @@ class SentEventSearch {
   /**
    * - `open`: neither the stream nor a list has contained a sent event, or only an earlier stream has
    * - `in stream`: the stream has delivered a sent event, but the list may lag behind
-   * - `over`: a list has contained a sent event or a later event, so the list is up to date. Or the search
+   * - `over`: a list has contained a sent event, so the list is up to date. Or the search
    *   took too long, and the sent events may appear later
    */
   is: 'open' | 'in stream' | 'over' = 'open'
-  /**
-   * Identity of the first event after the sent events. A list with this event no longer lags, so it also has
-   * the sent events.
-   */
-  firstLaterEvent: string | undefined
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
   /** For each id or content, the number of sent events that are not found yet. */
