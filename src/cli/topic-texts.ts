@@ -21,18 +21,7 @@ const generatedLists: Record<string, () => Row[]> = {
   'general flags': () => createGeneralFlags().map(toFlagRow),
   'request flags': () => createRequestFlags().map(toFlagRow),
   'batch flags': () => createFlagsThatNeedBatch().map(toFlagRow),
-  variables: () => [
-    ...settingNames.map((name): Row => [getSettingEnvVar(name), getSettingDefinition(name).about]),
-    ['PARLEY_PROFILE', 'the current profile'],
-    ['PARLEY_SESSION', "the default session for the events commands and 'sessions show'"],
-    ['PARLEY_CONFIG_DIR', 'the folder of the profile file'],
-    ['HTTPS_PROXY, HTTP_PROXY', 'the proxy; also ALL_PROXY, and NO_PROXY for hosts without a proxy'],
-    ['NODE_EXTRA_CA_CERTS', "a file of CA certificates, in addition to Node's"],
-    ['NODE_DISABLE_COMPILE_CACHE', '1: do not store compiled code in ~/.cache/parley'],
-    ['TRACEPARENT, TRACESTATE', 'a trace to continue (W3C Trace Context), sent as headers'],
-    ['PARLEY_PAGER, PAGER', 'the pager for long help (default less); an empty value turns the pager off'],
-    ['NO_COLOR, FORCE_COLOR', 'no colour, or always colour; TERM=dumb means no colour'],
-  ],
+  variables: () => settingNames.map((name) => [getSettingEnvVar(name), getSettingDefinition(name).about]),
 }
 
 const toFlagRow = ({ flags, description }: Option): Row => [flags, description]
