@@ -63,7 +63,7 @@ export async function readPromptInputs(
     ...files,
   ]
   if (prompt !== undefined) {
-    const piped = await input.readPipedAddition('the prompt', fileKinds)
+    const piped = await input.readPipedText('the prompt', fileKinds)
     return { ...named, turn: toTurn(prompt, piped), text: prompt }
   }
   if (named.given) return { ...named, turn: files, text: '' }
@@ -79,7 +79,7 @@ const fileKinds: AcceptedFileKinds = {
 }
 
 async function readStdinPrompt(input: InputReader, hasFiles: boolean): Promise<string> {
-  if (hasFiles) return input.readPipedAddition('the prompt')
+  if (hasFiles) return input.readPipedText('the prompt')
   if (!input.readsStdin) throw usageError('no prompt: add one to the command line, or use -i FILE')
   if (input.stdinKind === 'terminal')
     throw usageError('no prompt: add one to the command line, pipe one in, or use -i FILE')

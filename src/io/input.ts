@@ -128,20 +128,15 @@ export class InputReader {
   }
 
   /**
-   * Returns `undefined` with `--no-stdin`, if stdin was read before, or if stdin is closed or a terminal.
+   * Returns '' with `--no-stdin`, if stdin was read before, or if stdin is empty, closed or a terminal.
    */
-  async readPipedText(reader: string, kinds?: AcceptedFileKinds): Promise<string | undefined> {
+  async readPipedText(reader: string, kinds?: AcceptedFileKinds): Promise<string> {
     const { flags, host } = this.#context
     const { kind } = host.stdin
     const isFree = this.readsStdin && this.#firstReader === undefined
     if (flags.failOnEmpty && isFree && kind === 'none') throw emptyStdinError()
-    if (!isFree || kind === 'terminal' || kind === 'none') return undefined
-    return this.readStdinText(reader, kinds, 'waiting for stdin (--no-stdin skips it)')
-  }
-
-  async readPipedAddition(reader: string, kinds?: AcceptedFileKinds): Promise<string> {
-    const text = await this.readPipedText(reader, kinds)
-    if (text === undefined) return ''
+    if (!isFree || kind === 'terminal' || kind === 'none') return ''
+    const text = await this.readStdinText(reader, kinds, 'waiting for stdin (--no-stdin skips it)')
     if (text.trim() !== '') return text
     this.#note('stdin is empty')
     return ''

@@ -64,6 +64,11 @@ test.each([
   expect([code, out]).toEqual([0, expect.stringContaining('a diff')])
 })
 
+test('events run without words prints a note if stdin is empty', async () => {
+  const { err } = await run(['events', 'run', '-s', 'sesn_1'], { stdin: '' })
+  expect(err).toContain('parley: stdin is empty\n')
+})
+
 test('P61: --fail-on-empty accepts a terminal as stdin', async () => {
   expect(await run(['chat', 'Hi', '--fail-on-empty'])).toMatchObject({ code: 0, err: '' })
 })

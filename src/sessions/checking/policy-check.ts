@@ -49,7 +49,9 @@ export async function checkPolicy(
     const unused = failOnDeny ? '--fail-on-deny' : tool ? '--tool' : flags.raw ? '--raw' : undefined
     if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
-    messages.note(`${file}: ${rules}, and all examples pass`)
+    const isUnread = input.stdinKind === 'pipe' || input.stdinKind === 'file'
+    const hint = isUnread ? "; stdin is not read: add '-' to check its events" : ''
+    messages.note(`${file}: ${rules}, and all examples pass${hint}`)
     return
   }
   host.limitYoungGeneration?.(context.cleanups)

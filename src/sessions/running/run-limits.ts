@@ -85,7 +85,7 @@ export class LimitEnforcer {
     await this.#attempt
     const { limitWarning } = this.#meter
     if (!this.#run.isOverLimit && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
-    if (this.#run.isOverLimit) this.#warnOfOpenRuns()
+    if (this.#run.isOverLimit || this.#run.follower.state.isHalted) this.#warnOfOpenRuns()
     return this.#findFailure(error)
   }
 

@@ -70,14 +70,14 @@ async function readFileOrPipedEvents(
   const given = path === undefined ? undefined : await readInputEvents(input, path, reading)
   if (path === '-' || words.includes('-') || flags.some(flagReadsStdin)) return { given, piped: '' }
   if (words.length > 0) {
-    const piped = await input.readPipedAddition('the message', messageFileKinds)
+    const piped = await input.readPipedText('the message', messageFileKinds)
     if (startsEvents.test(piped))
       context.messages.note("stdin looks like events, but is sent as text; to send events, use '-i -'")
     return { given, piped }
   }
   if (given) return { given, piped: '' }
-  const text = (await input.readPipedText('the input of events')) ?? ''
-  return { given: text.trim() === '' ? undefined : await parseInputEvents(text, 'stdin', reading), piped: '' }
+  const text = await input.readPipedText('the input of events')
+  return { given: text === '' ? undefined : await parseInputEvents(text, 'stdin', reading), piped: '' }
 }
 
 const startsEvents = /^\s*[[{][\s[{]*"(events"\s*:\s*\[|type"\s*:\s*"(user|system)\.)/

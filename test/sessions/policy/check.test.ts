@@ -243,17 +243,17 @@ test('policy check -s reads the events from the session, and sends nothing with 
   expect(JSON.parse(shown.out).method).toBe('GET')
 })
 
-test('policy check without events checks only the policy file, and ignores stdin and PARLEY_SESSION', async () => {
+test('policy check without events checks only the policy file, and says that it does not read a pipe', async () => {
   const world = { stdin: 'no events', env: { PARLEY_SESSION: 's1' } }
   expect(await check(['p.json'], world)).toMatchObject({
     code: 0,
     out: '',
-    err: 'parley: p.json: 4 rules, and all examples pass\n',
+    err: "parley: p.json: 4 rules, and all examples pass; stdin is not read: add '-' to check its events\n",
     requests: [],
   })
   const rule = { tool: 'bash', decision: 'allow', examples: { miss: [{ name: 'sh' }] } }
   const files = { 'p.json': JSON.stringify({ rules: [rule] }) }
-  expect((await check(['p.json'], { ...world, files })).err).toBe(
+  expect((await check(['p.json', '--no-stdin'], { ...world, files })).err).toBe(
     'parley: p.json: 1 rule, and all examples pass\n',
   )
 })

@@ -208,7 +208,8 @@ test.each([
   ['--interrupt-thread', ['--interrupt-thread', '']],
 ])('events send refuses an empty value of %s', async (flag, argv) => {
   const ended = await send(argv, { stdin: '' })
-  expect(ended).toMatchObject({ code: 2, requests: [], err: `parley: ${flag} is empty\n` })
+  expect(ended).toMatchObject({ code: 2, requests: [] })
+  expect(ended.err).toContain(`parley: ${flag} is empty\n`)
 })
 
 test('events send refuses an undocumented beta, and advises the nearest one or --no-validate', async () => {

@@ -402,6 +402,14 @@ test.each(['send do-it --follow', 'run do-it'])(
   },
 )
 
+test("events run warns about open runs after another client's interrupt", async () => {
+  const service = openTask([...starts, { type: 'user.interrupt' }])
+  const { code, err } = await service.run([...runReported, '-q'])
+  expect(code).toBe(15)
+  expect(err).toContain('these workflow runs are open and may continue to spend: review-w1 (w1)')
+  expect(service.report()).toMatchObject({ warnings: { openWorkflowRuns: 1 } })
+})
+
 test('events run warns about a failed workflow run even with -q, and counts it in the report', async () => {
   const error = { type: 'program_error', message: 'its plan failed' }
   const service = openTask([...starts, ended('w1', 'error', { error }), says('done'), endTurn])
