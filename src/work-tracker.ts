@@ -30,7 +30,7 @@ export interface WorkHooks {
    * carried out. `retry` replaces the advice that follows from the delivery of the requests. Returns
    * `undefined` if the second run would start from the beginning.
    */
-  describeRerun?(): { mayDuplicate: boolean; retry?: RetryAdvice } | undefined
+  describeRerun?(): { mayDuplicate?: boolean; retry?: RetryAdvice } | undefined
   /** Called after `save`. */
   explain?(failure: CliError): CliError
 }

@@ -104,7 +104,10 @@ async function requestLines(
       return [reporter.savedPart]
     },
     onInterrupt: () => reporter.describeSummary(),
-    describeRerun: () => (options.resume ? { mayDuplicate: run.mayDuplicate } : undefined),
+    describeRerun: () =>
+      options.resume
+        ? { mayDuplicate: run.mayDuplicate }
+        : { retry: wouldPayAgain(options, tally) ? 'never' : 'later' },
   }
   await tracker.during(hooks, async () => {
     const endInterrupt = handleInterrupt(context, run)
@@ -164,27 +167,38 @@ function addResumeAdvice(
   return stop?.with({ consequence: `to resume: ${resumeText}` })
 }
 
+/**
+ * Without --resume, the same command would pay for the answers again, or fail because its results file
+ * exists.
+ */
+const wouldPayAgain = ({ resume, results }: BatchOptions, { hasAnswer, failed }: BatchTally): boolean =>
+  !resume && (hasAnswer || (results !== undefined && failed > 0))
+
 function throwFailure(
   { stop, failure }: BatchOutcome,
-  { maxFailed, resume, results }: BatchOptions,
-  { ok, failed, skipped, total, hasAnswer }: BatchTally,
+  options: BatchOptions,
+  tally: BatchTally,
   sent: SentStatus,
 ): void {
-  // Without --resume, the same command would pay for the answers again, or fail because its results file
-  // exists.
-  const wouldPayAgain = !resume && (hasAnswer || (results !== undefined && failed > 0))
-  const getRetry = ({ retry }: CliError['details']) => (wouldPayAgain && retry === 'later' ? 'never' : retry)
+  const getDetails = ({ retry, consequence }: CliError['details']) => ({
+    sent,
+    retry: retry === 'later' && wouldPayAgain(options, tally) ? 'never' : retry,
+    // "nothing was sent" describes only the request of this failure.
+    consequence: sent === 'no' ? consequence : consequence?.replace(/^nothing was sent\n?/, '') || undefined,
+  })
   if (stop) {
     // If the deadline stopped the batch, the same command may succeed later.
     const canContinue = stop.kind === 'stopped' && stop.details.deadline
-    throw stop.with({ sent, retry: getRetry(canContinue ? { retry: 'later' } : stop.details) })
+    throw stop.with(getDetails(canContinue ? { ...stop.details, retry: 'later' } : stop.details))
   }
+  const { maxFailed } = options
+  const { ok, failed, skipped, total } = tally
   if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return
   const counted = `${failed} of ${ok + failed + skipped} requests failed`
   const limit = maxFailed ? `, more than --max-failed ${maxFailed.text} allows` : ''
   const { index, error } = failure
   const which = `${failed === 1 ? '' : 'such as '}line ${index}`
   // The result of the line already contains its answer, so the failure omits the answer.
-  const details = { sent, retry: getRetry(error.details), answer: undefined }
+  const details = { ...getDetails(error.details), answer: undefined }
   throw error.with(details, `${counted}${limit}, ${which}: ${error.message}`)
 }

@@ -248,7 +248,7 @@ function requireAllowedWait(
     throw new CliError(kind, `${error.message}; ${why}`, { ...error.details, deadline })
   }
   if (failedMs >= maxFailedPausesMs)
-    fail(error.kind, 'no request succeeded, although parley paused for 5 minutes or more')
+    fail(error.kind, 'no request succeeded since the pauses began, 5 minutes or more ago')
   const wait = `the service asks to wait ${Math.ceil(waitMs / 1000)} s`
   if (waitMs > maxRetryAfterMs) fail(error.kind, `${wait}, more than an hour`)
   if (now + waitMs > deadlineMs) fail('stopped', `${wait}, past the deadline`, true)

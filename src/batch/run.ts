@@ -118,6 +118,7 @@ export class BatchRun implements BatchState {
       const failure = line.failure ?? line.call.addReceivedPart?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
+      this.tally.hasAnswer ||= line.answers > 0
       const text = formatFailedResult(line, reporter.describe(withLineDetails(failure, line)))
       this.#countFailure(failure)
       try {

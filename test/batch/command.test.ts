@@ -445,6 +445,39 @@ describe('the end of a batch', () => {
     expect(again.err).toContain('0 ok · 0 failed · 3 not done · 3 s; nothing was sent\n')
   })
 
+  test('a batch that stops after an answer does not report that nothing was sent', async () => {
+    const cwd = batchFolder(3)
+    const exchange: Exchange = (request, onSent) =>
+      (promptOf(request) === '1' ? answering(message('hi')) : unreachable)(request, onSent)
+    const argv = [...results, '--concurrency', '1', '--errors', 'json', '--report', 'report.json']
+    const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
+    const known = { kind: 'not-sent', sent: 'yes', retry: 'never' }
+    const { error } = JSON.parse(ended.err)
+    expect(error).toMatchObject({ ...known, safeToRetry: false })
+    expect(error.message).toMatch(/^the connection was refused; no request succeeded since the pauses began/)
+    expect(ended.err).not.toContain('nothing was sent')
+    expect(readJson(cwd, 'report.json')).toMatchObject(known)
+  })
+
+  test.each([
+    ['later', 'no line has a result', '1'],
+    ['never', 'the results file has a line', '2'],
+  ])('an interrupted batch without --resume reports "retry": "%s" if %s', async (retry, _, silent) => {
+    const { onSignal, interrupt } = createInterrupt()
+    const cwd = batchFolder(2)
+    const printed = await new Promise<string>((resolve) => {
+      const exchange: Exchange = (request, onSent) => {
+        onSent?.()
+        if (promptOf(request) !== silent) return answering(message('hi'))(request)
+        resolve(interrupt(143))
+        return new Promise(() => {})
+      }
+      void run([...results, '--concurrency', '1', '--errors', 'json'], { cwd, exchange, onSignal })
+    })
+    expect(JSON.parse(printed).error).toMatchObject({ retry, safeToRetry: false })
+    expect(existsSync(join(cwd, 'r.ndjson'))).toBe(retry === 'never')
+  })
+
   /** Returns the path that a failure names. */
   const savedIn = (err: string) => /the received data is saved as (\S+)/.exec(err)?.[1] ?? 'no path'
 
