@@ -76,6 +76,8 @@ export class Audit {
   #file: AppendedFile | undefined
   /** The last task in the file. `undefined` if the task is done, or if the service refused it. */
   task: AuditedTask | undefined
+  /** The last event about each task in the file, by the task's hash. */
+  readonly lastTaskEvents = new Map<string, unknown>()
   /**
    * Wall-clock time when a run began to post an interrupt, in milliseconds since the epoch; NaN if unknown.
    * `undefined` if no run posted an interrupt since the last task, or if the service refused it.
@@ -246,7 +248,10 @@ export class Audit {
 
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
-    if (isOfTask) this.task = applyTaskAuditLine(this.task, { event, hash: task, known })
+    if (isOfTask) {
+      this.task = applyTaskAuditLine(this.task, { event, hash: task, known })
+      this.lastTaskEvents.set(task, event)
+    }
     if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
     // An interrupt does not affect a task that is sent later. A `refused` line with neither a tool use nor a
     // task means that the service refused the interrupt.

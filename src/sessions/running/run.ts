@@ -18,7 +18,7 @@ import { ToolUseResponder } from './responder.ts'
 import { LimitEnforcer } from './run-limits.ts'
 import { findEarlierTask, sendTask } from './sent-task.ts'
 import { describeOtherClientTask, SessionRun } from './session-run.ts'
-import { addListedEvent, createListFacts } from './task.ts'
+import { addListedEvent, createListFacts, findRepetition } from './task.ts'
 import {
   checkTaskAnswer,
   isAnswerPrintedAlone,
@@ -83,8 +83,13 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   try {
     await limits.begin(task !== undefined)
     if (!task && !earlierTaskIds?.size) await follower.verifyStop()
-    if (endsWithTask && !audit.hasFile) await confirmRepetition(run)
-    if (task) await sendTask(run, task, known)
+    if (task) {
+      const repetition = findRepetition(audit.lastTaskEvents.get(task.hash), endsWithTask)
+      if (repetition !== undefined) await confirmRepetition(run, repetition)
+      // An interrupted task is resumed by another task.
+      if (audit.task && !follower.task.isInterrupted) context.messages.warn(additionalTaskText)
+      await sendTask(run, task, known)
+    }
     run.isFollowing = true
     limits.startQueries()
     const failure = await follow(run, { responder, denials, limits, incidents, printer })
@@ -101,13 +106,14 @@ async function execute(run: SessionRun): Promise<CommandResult> {
   }
 }
 
+const additionalTaskText =
+  'the audit file has another task that no run finished: parley sends this task in addition; to continue the earlier task, run the command without a task'
+
 /**
- * Prompts a person whether to send the session's last task again. Without a terminal, only prints a warning.
- * Throws a `CliError` of kind `stopped` if the answer is no.
+ * Prompts a person whether to send a task again. Without a terminal, only prints a warning. Throws a `CliError`
+ * of kind `stopped` if the answer is no.
  */
-async function confirmRepetition(run: SessionRun): Promise<void> {
-  const { context } = run
-  const repetition = "the session's last user.message is the same task"
+async function confirmRepetition({ context }: SessionRun, repetition: string): Promise<void> {
   if (!canPrompt(context)) return context.messages.warn(`${repetition}: parley sends the task once more`)
   context.messages.warn(repetition)
   if (await withPrompter(context, (prompter) => askYesNo(prompter, 'Send the task once more? [y/N]'))) return

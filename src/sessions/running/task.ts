@@ -23,7 +23,7 @@ import { getComparableEventText } from '../following/seen-events.ts'
  * the run looks for it in the event list. If the list contains the task, the run continues the session;
  * otherwise the run fails. Some services omit all events of clients from the list. Then a new event in the
  * list proves that an accepted task arrived. A run with another task sends that task, which replaces this one
- * in the audit file.
+ * in the audit file. The earlier task is then not resumed, but `findRepetition` finds it.
  */
 export interface AuditedTask {
   hash: string
@@ -53,6 +53,17 @@ export function applyTaskAuditLine(
   if (task?.hash !== hash) return task
   if (event === 'accepted') return { ...task, is: 'accepted' }
   return event === 'refused' || event === 'done' ? undefined : task
+}
+
+/**
+ * Returns why a run may repeat its task, or `undefined` if the task is new or finished. `lastEvent` is the last
+ * event about this task in the audit file. `endsWithTask`: the last task in the event list has the same content.
+ */
+export function findRepetition(lastEvent: unknown, endsWithTask: boolean): string | undefined {
+  if (lastEvent === 'done') return undefined
+  if (lastEvent !== undefined && lastEvent !== 'refused')
+    return 'the audit file shows that an earlier run sent this task and did not finish it'
+  return endsWithTask ? "the session's last user.message is the same task" : undefined
 }
 
 export const computeShortSha256 = (body: Uint8Array): string =>

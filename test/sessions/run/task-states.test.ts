@@ -4,6 +4,7 @@ import {
   applyTaskAuditLine,
   computeShortSha256,
   createListFacts,
+  findRepetition,
   findTaskInList,
 } from '../../../src/sessions/running/task.ts'
 import type { SessionEvent } from '../../../src/wire/sessions/session-event.ts'
@@ -41,6 +42,20 @@ test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, 
   const found = await findTaskInList(createList(list), { hash: 'a', ...earlier })
   expect(found && [...found.ids]).toEqual(ids)
 })
+
+test.each<[lastEvent: string | undefined, isWarned: boolean[]]>([
+  [undefined, [false, true]],
+  ['refused', [false, true]],
+  ['done', [false, false]],
+  ['sent', [true, true]],
+  ['unknown', [true, true]],
+  ['accepted', [true, true]],
+])(
+  'after the audit event %s, a run repeats a task without and with an equal last task: %j',
+  (last, expected) => {
+    expect([false, true].map((ends) => findRepetition(last, ends) !== undefined)).toEqual(expected)
+  },
+)
 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
   expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)

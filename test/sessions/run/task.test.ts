@@ -29,10 +29,15 @@ const isPost = ({ method }: { method: string }) => method === 'POST'
 const argv = ['events', 'run', '-s', 's1']
 const warning = "parley: the session's last user.message is the same task: parley sends the task once more\n"
 
-test("events run without --audit warns before it sends the session's last task again, also with -q", async () => {
+const createNewAudit = (count: number) => ['--audit', `a${count}.ndjson`]
+test.each<[string, (count: number) => string[]]>([
+  ['without --audit', () => []],
+  ['with a new audit file', createNewAudit],
+])("events run %s warns before it sends the session's last task again, also with -q", async (_, flags) => {
   const taskOutcome = (count: number): Outcome => (count === 3 ? { status: 400 } : 'takes')
   const agent = openAgent({ rounds: [[says('one')], [says('two')], [says('three')]], taskOutcome })
-  const isWarned = async (task: string) => (await agent.run([...argv, '-q', task])).err.includes(warning)
+  const isWarned = async (task: string) =>
+    (await agent.run([...argv, '-q', task, ...flags(agent.tasks)])).err.includes(warning)
   const tasks = ['go', 'go', 'go', 'go on', 'go']
   const warned: boolean[] = []
   for (const task of tasks) warned.push(await isWarned(task))
@@ -41,18 +46,22 @@ test("events run without --audit warns before it sends the session's last task a
 })
 
 test.each([
-  ['y\n', 0, 2],
-  ['n\n', 15, 1],
-])('events run on a terminal asks before it repeats the last task: %j', async (typed, expected, tasks) => {
-  const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
-  const first = await agent.run([...argv, 'go'], atTerminal(''))
-  expect(first.err).not.toContain('[y/N]')
-  const { code, err } = await agent.run([...argv, 'go'], atTerminal(typed))
-  expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
-  const question = 'is the same task\nSend the task once more? [y/N] '
-  expect(err).toContain(`parley: the session's last user.message ${question}`)
-  expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
-})
+  ['y\n', 0, 2, []],
+  ['n\n', 15, 1, []],
+  ['n\n', 15, 1, createNewAudit(1)],
+])(
+  'events run on a terminal asks before it repeats the last task: %j',
+  async (typed, expected, tasks, flags) => {
+    const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
+    const first = await agent.run([...argv, 'go'], atTerminal(''))
+    expect(first.err).not.toContain('[y/N]')
+    const { code, err } = await agent.run([...argv, 'go', ...flags], atTerminal(typed))
+    expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
+    const question = 'is the same task\nSend the task once more? [y/N] '
+    expect(err).toContain(`parley: the session's last user.message ${question}`)
+    expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
+  },
+)
 
 const waits = 's1 waits for an answer to a tool use\n  '
 const confirm = `${waits}answer with: parley events confirm -s s1 t1 --allow`
@@ -104,6 +113,26 @@ test('Y134: events run --audit sends a finished task again, and the audit file h
   expect((await agent.runTask(['another'])).code).toBe(0)
   expect(agent.taskLines()).toEqual(Array(3).fill(['sent', 'accepted', 'done']).flat())
   expect(agent.tasks).toBe(3)
+})
+
+test('events run --audit warns if it repeats an unfinished task, or sends another task in addition', async () => {
+  const agent = openAgent({ rounds: [], end: running })
+  const readWarnings = async (task: string, options?: RunOptions) => {
+    const { code, err } = await agent.runTask([task, '-q', '--deadline', '60'], options)
+    const warnings = {
+      repeated: 'sent this task and did not finish it',
+      added: 'sends this task in addition',
+    }
+    expect(code).toBe(15)
+    return Object.entries(warnings).flatMap(([name, text]) => (err.includes(text) ? [name] : []))
+  }
+  expect(await readWarnings('one')).toEqual([])
+  expect(await readWarnings('two')).toEqual(['added'])
+  expect(await readWarnings('one', atTerminal('n\n'))).toEqual(['repeated'])
+  expect([await readWarnings('one'), agent.tasks]).toEqual([['repeated', 'added'], 3])
+  expect([await readWarnings('one'), agent.tasks]).toEqual([[], 3])
+  agent.add(interrupt, endTurn)
+  expect([await readWarnings('three'), agent.tasks]).toEqual([[], 4])
 })
 
 test('a rerun of events run --audit resumes a task while its tool uses wait, and a denial ends the task', async () => {
