@@ -49,6 +49,8 @@ export class ReportData {
     readonly warnings: WarningCounts
   } = { warnings: {} }
   files: Set<string> | undefined = new Set()
+  /** Files with saved data, in addition to the files of a failure. */
+  readonly savedFiles: string[] = []
   /** Counts of a batch: lines by outcome, and failed lines by kind of failure. */
   counts: (() => { counts: object; failures: object }) | undefined
 

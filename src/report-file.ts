@@ -87,7 +87,7 @@ function describeRun(
   { exit, failure, isSignal }: RunOutcome,
   seconds: number,
 ): object {
-  const { command, id, model, stopReason, session, usage, attempts, files, counts } = reportData
+  const { command, id, model, stopReason, session, usage, attempts, files, savedFiles, counts } = reportData
   const { toolUses, warnings, usage: { runUsage, sessionUsage } = {} } = reportData.figures
   const requestId = failure?.details.requestId ?? reportData.requestId
   const { retry = 'never', deadline = false, sent = tracker.sent } = failure?.details ?? {}
@@ -110,7 +110,7 @@ function describeRun(
     attempts,
     requestId: toShortLine(requestId),
     session: toShortLine(session),
-    files: files ? [...files, ...(failure?.details.savedFiles ?? [])] : null,
+    files: files ? [...new Set([...files, ...(failure?.details.savedFiles ?? []), ...savedFiles])] : null,
     cost: formatCost(runUsage),
     sessionUsage: sessionUsage?.tokens ? pickUsage(sessionUsage.tokens) : null,
     sessionCost: formatCost(sessionUsage),

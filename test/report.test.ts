@@ -198,9 +198,16 @@ test('--report after -- is part of the prompt, so chat writes no report', async 
 })
 
 test.each([
-  ['a stream', ['--stream'], 'data: {"candidates":[{"content":{"parts":[{"text":"paid"}]}}]}\n\n', 'paid'],
-  ['a body', [], '{"content":"paid', '{"content":"paid'],
-])('after a signal inside %s, --report has the message and the saved file', async (_, flags, body, saved) => {
+  [
+    'a stream',
+    ['--stream'],
+    'data: {"responseId":"r","usageMetadata":{"promptTokenCount":3},"candidates":[{"content":{"parts":[{"text":"paid"}]}}]}\n\n',
+    'paid',
+    { id: 'r', usage: { ...unknownUsage, inputTokens: 3 } },
+  ],
+  ['a body', [], '{"content":"paid', '{"content":"paid', { id: null, usage: unknownUsage }],
+])('after a signal inside %s, --report has the received facts and the saved file', async (...row) => {
+  const [, flags, body, saved, facts] = row
   const cwd = temporaryFolder()
   const { onSignal, interrupt } = createInterrupt()
   let report: unknown
@@ -210,7 +217,7 @@ test.each([
   })
   await run(['chat', 'hi', '-o', 'a', '--report', 'r.json', ...flags], { cwd, exchange, onSignal })
   const message = expect.stringMatching(/^interrupted: .*; the received data is saved as a\.part$/)
-  expect(report).toMatchObject({ exit: 143, kind: 'signal', message, files: ['a.part'] })
+  expect(report).toMatchObject({ exit: 143, kind: 'signal', message, files: ['a.part'], ...facts })
   expect(readText(cwd, 'a.part')).toBe(saved)
 })
 

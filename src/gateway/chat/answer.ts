@@ -11,10 +11,9 @@ import type { FileOutput } from '../../io/file-output.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import type { SavedData } from '../../io/saved-data.ts'
 import { createSpinner } from '../../io/spinner.ts'
-import { addFileToReport } from '../../report-data.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import { isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
+import { type AnswerSummary, isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPartOutcome, ContinuedAnswer } from '../continued-answer.ts'
@@ -58,6 +57,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
   let received: AnswerDecoder | undefined
+  let unreported: AnswerSummary | undefined
   /**
    * Decoded text that is not printed yet. Streamed text is printed as it arrives. The text of a whole body
    * waits until a later part is streamed or the answer ends. So stdout is still empty if the request for the
@@ -107,6 +107,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
       const { summary, otherContent } = decoder
       received = decoder
+      unreported = summary
       let hasBodyEnded = false
 
       async function onChunk(chunk: Uint8Array): Promise<void> {
@@ -123,9 +124,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         if (hasOutput || file) await print()
         if (writer.failure) throw writer.failure
         addAnswerSummaryToReport(context.reportData, summary)
+        unreported = undefined
         return { summary, hasContent: decoder.hasContent(), otherContent }
       } catch (error) {
-        if (readTokenUsage(summary)) addAnswerSummaryToReport(context.reportData, summary)
         // If the text was decoded only at the end of the body, parley saves the text after a failure and
         // prints nothing.
         const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
@@ -175,8 +176,15 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       return answer
     },
 
-    /** Saves the received data that was not printed. Must be synchronous, because signal handlers call it. */
-    save: () => (isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded() ?? saveFiles()]),
+    /**
+     * Saves the received data that was not printed, and reports the usage of a cut part. Must be synchronous,
+     * because signal handlers call it.
+     */
+    save() {
+      if (unreported && readTokenUsage(unreported)) addAnswerSummaryToReport(context.reportData, unreported)
+      unreported = undefined
+      return isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded() ?? saveFiles()]
+    },
 
     close(): void {
       breakLine()
@@ -194,7 +202,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   /** Saves what parley does not print of an answer with text, because the user may have paid for them. */
   function saveFiles(): SavedData | undefined {
     const saved = saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
-    if (saved?.name !== undefined) addFileToReport(context.reportData, saved.name)
+    if (saved?.name !== undefined) context.reportData.savedFiles.push(saved.name)
     return saved
   }
 

@@ -180,7 +180,7 @@ describe('chat sends a prompt and prints the answer', () => {
       const [name = ''] = readdirSync(TMPDIR)
       expect(readText(TMPDIR, name)).toContain(data)
       const written = flags[0] === '-o' ? ['a.md'] : []
-      expect(JSON.parse(readText(cwd, 'r.json')).files).toEqual([join(TMPDIR, name), ...written])
+      expect(JSON.parse(readText(cwd, 'r.json')).files).toEqual([...written, join(TMPDIR, name)])
       expect(ended).toMatchObject({
         code: 0,
         out: flags[0] === '-o' ? '' : 'A fox\n',
