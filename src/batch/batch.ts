@@ -36,11 +36,12 @@ export async function runBatch(
   createHandlers: (context: Context, settings: ResolvedSettings) => Promise<BatchLineHandlers>,
 ): Promise<void> {
   const settings = await readSettings(context)
-  const handlers = await createHandlers(context, settings)
   if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
   if (options.results === undefined && !context.flags.dryRun)
     requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent: use --results FILE' })
+  // The source is opened first, so that a pipe with the lines is not added to the prompt.
   const source = await openBatchSource(context, options.batch ?? '')
+  const handlers = await createHandlers(context, settings)
   const input: BatchInput = {
     source,
     prepare: handlers.prepare,

@@ -58,20 +58,24 @@ export async function readPromptInputs(
 ) {
   const { prompt, files, ...named } = await readPromptArguments(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
-  const toTurn = (...texts: string[]) => [
-    ...texts.filter((text) => text !== '').map((text) => ({ text })),
-    ...files,
-  ]
   if (prompt !== undefined) {
-    const piped = await input.readPipedText('the prompt', fileKinds)
-    return { ...named, turn: toTurn(prompt, piped), text: prompt }
+    const texts = await readPromptTexts(input, prompt)
+    return { ...named, turn: [...texts, ...files], text: prompt }
   }
   if (named.given) return { ...named, turn: files, text: '' }
   const text = await readStdinPrompt(input, files.length > 0)
-  if (!/^\s*\{/.test(text)) return { ...named, turn: toTurn(text), text }
+  if (!/^\s*\{/.test(text)) return { ...named, turn: [...toParts(text), ...files], text }
   const hint = "to send text, give it as words, or '-' for stdin"
   return { ...named, given: { text, name: 'stdin', hint }, turn: files, text: '' }
 }
+
+/** Returns the text of the positional arguments, and after it the piped text. */
+export async function readPromptTexts(input: InputReader, prompt = ''): Promise<MessagePart[]> {
+  return prompt === '' ? [] : toParts(prompt, await input.readPipedText('the prompt', fileKinds))
+}
+
+const toParts = (...texts: string[]): MessagePart[] =>
+  texts.filter((text) => text !== '').map((text) => ({ text }))
 
 const fileKinds: AcceptedFileKinds = {
   mimeTypes: /^(image|audio|video)\/|^application\/pdf$/,

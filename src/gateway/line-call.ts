@@ -6,8 +6,8 @@ import {
 } from '../batch/input.ts'
 import type { ParsedBatchLine } from '../batch/parsed-line.ts'
 import { listAnswerWarnings } from '../content/answer-checks.ts'
-import { buildRequestBody, type MessagePart } from '../content/body.ts'
-import type { PromptArguments } from '../content/prompt.ts'
+import { buildRequestBody } from '../content/body.ts'
+import { type PromptArguments, readPromptTexts } from '../content/prompt.ts'
 import type { AnswerRequest, AnswerSchema } from '../content/schema/schema.ts'
 import { addAnswerSummaryToReport, readTokenUsage } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
@@ -52,7 +52,7 @@ export async function createLineCaller(
 ) {
   const { prompt, files } = inputs
   const bodyParts = createBodyParts(options, inputs, schema)
-  const before: MessagePart[] = prompt ? [{ text: prompt }] : []
+  const before = await readPromptTexts(outer.input, prompt)
   const after = [...files, ...(schema?.parts ?? [])]
   // Lines with a prompt have the same body except for the prompt. Inserting each prompt into one sample is
   // several times faster than building each body.

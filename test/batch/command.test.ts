@@ -97,10 +97,21 @@ describe('requests of a batch', () => {
     expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'usage', exit: 2, sent: 'yes' })
   })
 
-  test('--batch FILE does not read stdin, and --batch - allows no other reader of stdin', async () => {
+  test('--batch FILE adds piped text after the prompt words, and does not read stdin without words', async () => {
     const cwd = batchFolder('"p 1"\n')
-    const ended = await run([...batch, 'Say'], { cwd, stdin: 'not read' })
-    expect([ended.code, ended.requests[0]?.text]).toEqual([0, expect.not.stringContaining('not read')])
+    const stdin = 'piped'
+    const ended = await run([...batch, 'Say'], { cwd, stdin })
+    const parts = JSON.parse(ended.requests[0]?.text ?? '{}').contents[0].parts
+    expect(parts).toEqual([{ text: 'Say' }, { text: stdin }, { text: 'p 1' }])
+    for (const flags of [[], ['Say', '--no-stdin']]) {
+      const { requests } = await run([...batch, ...flags], { cwd, stdin })
+      expect(requests.map(({ text }) => text)).toEqual([expect.not.stringContaining(stdin)])
+    }
+    const empty = await run([...batch, 'Say', '--fail-on-empty'], { cwd, stdin: '' })
+    expect(empty).toMatchObject({ code: 2, requests: [] })
+  })
+
+  test('--batch - allows no other reader of stdin', async () => {
     for (const argv of [
       ['--batch', '-', '-'],
       ['--batch', '-', '-f', '-'],
