@@ -4,15 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answerInOrder, breaking } from '../harness/responses.ts'
-import {
-  answering,
-  createInterrupt,
-  type RunOptions,
-  readText,
-  rejected,
-  run,
-  temporaryFolder,
-} from '../harness/run.ts'
+import type { RunOptions } from '../harness/run.ts'
+import { answering, createInterrupt, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 

@@ -1,27 +1,14 @@
 import type { BatchLimits } from '../../src/batch/gate.ts'
-import {
-  type BatchLine,
-  type BatchLineAnswer,
-  BatchTally,
-  readBatchInput,
-  recordAnswerUsage,
-} from '../../src/batch/input.ts'
+import type { BatchLine, BatchLineAnswer } from '../../src/batch/input.ts'
+import { BatchTally, readBatchInput, recordAnswerUsage } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type ResultsFile, readEarlierResults } from '../../src/batch/results-file.ts'
 import { type BatchOutcome, BatchRun, type BatchRunOptions } from '../../src/batch/run.ts'
 import type { CliError, FailureDetails, FailureKind } from '../../src/errors.ts'
 import type { Timers } from '../../src/timers.ts'
 import { createClock } from '../harness/clock.ts'
-import {
-  type Ask,
-  failure,
-  parseResults,
-  preparing,
-  type Result,
-  sourceOf,
-  streamOf,
-  upTo,
-} from './pieces.ts'
+import type { Ask, Result } from './pieces.ts'
+import { failure, parseResults, preparing, sourceOf, streamOf, upTo } from './pieces.ts'
 
 /** Results file that a test can remove during a run. */
 export interface TestFile {

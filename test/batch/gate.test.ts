@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import type { BatchState, RequestGate } from '../../src/batch/gate.ts'
 import {
-  type BatchState,
   canStartRequest,
   classifyLineFailure,
   createRequestGate,
   decideBatchStep,
-  type RequestGate,
   recordAnswer,
   recordOutageFailure,
   recordRefusal,

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type BatchLine,
-  type BatchSource,
-  BatchTally,
-  type PrepareBatchLine,
-  readBatchInput,
-} from '../../src/batch/input.ts'
+import type { BatchLine, BatchSource, PrepareBatchLine } from '../../src/batch/input.ts'
+import { BatchTally, readBatchInput } from '../../src/batch/input.ts'
 import { BatchLineRegistry } from '../../src/batch/line-registry.ts'
 import { type CliError, createUsageErrorFromProblems } from '../../src/errors.ts'
 import { prepare, sourceOf } from './pieces.ts'

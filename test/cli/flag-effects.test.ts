@@ -6,19 +6,11 @@ import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { makeCertificate } from '../faults/certificates.ts'
 import { imageAnswer, inline, png } from '../gateway/image/image.ts'
+import { bash, type Event, endTurn, running, says, waitsFor } from '../harness/events.ts'
 import { createResponse } from '../harness/responses.ts'
 import { answering, createFastClock, message, run } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
-import {
-  bash,
-  createSessionService,
-  type Event,
-  endTurn,
-  running,
-  type ScriptEvents,
-  says,
-  waitsFor,
-} from '../harness/session-service.ts'
+import { createSessionService, type ScriptEvents } from '../harness/session-service.ts'
 
 /** How to run a command with and without a flag. */
 interface Row {

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { bash } from '../harness/events.ts'
 import { parseLines, run } from '../harness/run.ts'
-import { bash } from '../harness/session-service.ts'
 
 type Event = { id: string; type: string } & Record<string, unknown>
 

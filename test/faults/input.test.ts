@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { copyProgramForNobody } from '../harness/process.ts'
+import type { FaultRow } from './rows.ts'
 import {
   chatArgv,
   chatSuccess,
-  type FaultRow,
   row,
   sendArgv,
   sendSuccess,

@@ -6,15 +6,8 @@ import { type Script, type ScriptedServer, type ServeOptions, serve } from '../h
 import { isInProofShare } from '../harness/share.ts'
 import { okOutput, okResponse, respondWith, sendOutput, sendResponse } from './answers.ts'
 import { runInProcess, unmapNames } from './inside.ts'
-import {
-  type CommandResult,
-  canarySecrets,
-  type LaunchOptions,
-  launchParley,
-  makeRunFolder,
-  pause,
-  type RunningCommand,
-} from './launch.ts'
+import type { CommandResult, LaunchOptions, RunningCommand } from './launch.ts'
+import { canarySecrets, launchParley, makeRunFolder, pause } from './launch.ts'
 import { type FaultSource, listFaultSources, removeFault } from './proof.ts'
 
 /** One row of README.md: a command, its fault, and the expected result. */

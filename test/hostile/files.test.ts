@@ -18,8 +18,9 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { custom } from '../harness/events.ts'
 import { answering, message, readError, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
-import { createAgentService, custom, getLockPath } from '../harness/session-service.ts'
+import { createAgentService, getLockPath } from '../harness/session-service.ts'
 import { createProfileHome, noSettings } from '../settings/profile-home.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
+import { bash, confirms, custom, interrupt } from '../harness/events.ts'
 import { parseLines, readText, run, temporaryFolder } from '../harness/run.ts'
 import type { AgentService } from '../harness/session-service.ts'
-import { bash, confirms, createAgentService, custom, interrupt } from '../harness/session-service.ts'
+import { createAgentService } from '../harness/session-service.ts'
 
 const clock = createIdleClock()
 

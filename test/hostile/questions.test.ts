@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { atTerminal, bash, createSessionService, waitsFor } from '../harness/session-service.ts'
+import { bash, waitsFor } from '../harness/events.ts'
+import { atTerminal, createSessionService } from '../harness/session-service.ts'
 
 const imitatedRows = [
   '| MCP server: git',

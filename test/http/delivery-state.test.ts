@@ -1,11 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  type DeliveryRules,
-  type DeliveryState,
-  deliveryStates,
-  describeDelivery,
-  getLaterDeliveryState,
-} from '../../src/delivery-state.ts'
+import type { DeliveryRules, DeliveryState } from '../../src/delivery-state.ts'
+import { deliveryStates, describeDelivery, getLaterDeliveryState } from '../../src/delivery-state.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 
 const listRules = endpoints.listEvents

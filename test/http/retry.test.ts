@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type DeliveryRules,
-  type DeliveryState,
-  describeDelivery,
-  type RetryAdvice,
-} from '../../src/delivery-state.ts'
+import type { DeliveryRules, DeliveryState, RetryAdvice } from '../../src/delivery-state.ts'
+import { describeDelivery } from '../../src/delivery-state.ts'
 import { CliError, type FailureDetails, type FailureKind } from '../../src/errors.ts'
+import type { RetryPolicy } from '../../src/http/retry.ts'
 import {
   canRetry,
   computeBackoffMs,
@@ -16,7 +13,6 @@ import {
   getRetryAdvice,
   isRefusedSecretStatus,
   isTransientFailure,
-  type RetryPolicy,
 } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
 

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createIdleClock } from '../harness/clock.ts'
+import { bash, says, userSays, waitsFor } from '../harness/events.ts'
 import { answering, message, type RunOptions, readJson, run, temporaryFolder } from '../harness/run.ts'
-import { bash, openAgent, says, userSays, waitsFor } from '../harness/session-service.ts'
+import { openAgent } from '../harness/session-service.ts'
 
 const asEnd = (stream: Writable) => ({ isTerminal: false, open: () => stream, writeSync: () => 0 })
 

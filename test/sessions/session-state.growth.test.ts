@@ -7,10 +7,8 @@ import { expectLinearWork } from '../harness/steps.ts'
 const listIds = (size: number) => Array.from({ length: size / 16 }, (_, index) => `t${index}`)
 const use = (id: string) => ({ type: 'agent.tool_use', id, evaluated_permission: 'ask' })
 const confirm = (id: string) => ({ type: 'user.tool_confirmation', tool_use_id: id, result: 'allow' })
-const idle = (ids?: string[]) => ({
-  type: 'session.status_idle',
-  stop_reason: { type: 'requires_action', event_ids: ids },
-})
+const needsAction = (event_ids?: string[]) => ({ type: 'requires_action', event_ids })
+const idle = (ids?: string[]) => ({ type: 'session.status_idle', stop_reason: needsAction(ids) })
 
 test.each([
   ['replies to many tool uses of an idle event', (ids: string[]) => [idle(ids), ...ids.map(confirm)]],

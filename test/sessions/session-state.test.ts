@@ -13,10 +13,8 @@ const explanation = 'out of order'
 function toEvent(word: string): SessionEvent {
   const [id = '', listed] = word.split(':')
   const ids = listed?.split(',').filter(Boolean)
-  const idle = (type?: string) => ({
-    type: 'session.status_idle',
-    stop_reason: { type, ...(ids && { event_ids: ids }) },
-  })
+  const reason = (type?: string) => ({ type, ...(ids && { event_ids: ids }) })
+  const idle = (type?: string) => ({ type: 'session.status_idle', stop_reason: reason(type) })
   const use = { type: 'agent.tool_use', name: 'bash', input: {} }
   const evaluated = (result: string, explanation?: unknown) =>
     ({ type: 'span.outcome_evaluation_end', result, explanation }) as SessionEvent
@@ -328,10 +326,7 @@ test('a session counts as idle if the session resource is idle, until the next e
     expect(state.stop).toBeUndefined()
     state.addIdleResource()
     const { stop, stopReason, sendsIdleEvents, stopIds } = state
-    expect({ stop, stopReason, sendsIdleEvents }).toEqual({
-      stop: isDoneWithoutReason,
-      sendsIdleEvents: false,
-    })
+    expect([stop, stopReason, sendsIdleEvents]).toEqual([isDoneWithoutReason, undefined, false])
     expect([...stopIds]).toEqual([])
   }
   expectIdle()

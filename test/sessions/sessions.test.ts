@@ -6,9 +6,10 @@ import { createEmulator } from '../../src/emulator/emulator.ts'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
+import { bash, waitsFor } from '../harness/events.ts'
 import { answerInOrder, breaking } from '../harness/responses.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../harness/run.ts'
-import { bash, createSessionService, waitsFor } from '../harness/session-service.ts'
+import { createSessionService } from '../harness/session-service.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 const first = {

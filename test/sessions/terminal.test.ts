@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
+import { endTurn, running, userSays } from '../harness/events.ts'
 import { answering, type RunOptions, run } from '../harness/run.ts'
-import { createSessionService, endTurn, running, userSays } from '../harness/session-service.ts'
+import { createSessionService } from '../harness/session-service.ts'
 
 const session = 'sesn_011CZkZAtmR3yMPDzynEDxu7'
 const message = { id: 'm', type: 'user.message', content: 'go on' }
@@ -30,11 +31,7 @@ const endedNow = { id: 't', type: 'session.status_terminated', processed_at: now
 const isIdle = `is idle since ${clock}`
 test.each<[string, object[], string]>([
   ['names the session', [message], `following ${session}; Ctrl-C stops following, the session continues`],
-  [
-    'shows since when and why a session is idle',
-    [idleNow({ type: 'end_turn' })],
-    `${isIdle} \\(end_turn\\); --stay`,
-  ],
+  ['shows why a session is idle', [idleNow({ type: 'end_turn' })], `${isIdle} \\(end_turn\\); --stay`],
   ['shows that tool uses wait', waitsNow, `${isIdle} \\(tool uses wait for an answer\\)\\n`],
   ['shows when a terminated session ended', [endedNow], `ended at ${clock} \\(terminated\\)\\n`],
 ])('V57: the first line of events follow %s', async (_, listed, said) => {
@@ -123,10 +120,7 @@ async function listOn(events: object[], columns: number) {
 
 /** Returns the width of a line in terminal columns. Supports only the characters that these tests use. */
 const countColumns = (line: string) =>
-  [...line.replaceAll(/[\u0301\u200d]/g, '')].reduce(
-    (sum, char) => sum + (/[日本語🦊]/u.test(char) ? 2 : 1),
-    0,
-  )
+  [...line.replaceAll(/[\u0301\u200d]/g, '').replaceAll(/[日本語🦊]/gu, '  ')].length
 
 const manyWords = 'word '.repeat(100)
 
@@ -213,10 +207,8 @@ test.each([
 
 test.each([100, 120])('V51: events list cuts long event types on %i columns', async (columns) => {
   const types = ['session.status_rescheduled', `x.${'y'.repeat(5000)}`, 'é'.repeat(90)]
-  const { rows } = await listOn(
-    types.map((type) => saying(manyWords, { type, id: 'sevt_1' })),
-    columns,
-  )
+  const long = types.map((type) => saying(manyWords, { type, id: 'sevt_1' }))
+  const { rows } = await listOn(long, columns)
   for (const row of rows) expect(row.length).toBeLessThanOrEqual(columns)
   for (const row of rows) expect(row.length - row.indexOf('word')).toBeGreaterThan(5)
   expect(rows[0]).toMatch(/^sevt_1 {2}session\.(…|status_)(re)?(sched)?uled /)
@@ -241,9 +233,7 @@ test('V52: a table of events is at most as wide as the terminal, and no characte
 
 test('V56: events list cuts texts of millions of characters, blanks or combining marks in a table', async () => {
   const texts = [`e${'\u0301'.repeat(2e6)}`, ' \n'.repeat(2e6), '日'.repeat(2e6)]
-  const { rows } = await listOn(
-    texts.map((text) => saying(text)),
-    120,
-  )
+  const long = texts.map((text) => saying(text))
+  const { rows } = await listOn(long, 120)
   expect(rows.map((row) => row.length < 400 && row.endsWith('…'))).toEqual([true, true, true])
 })

@@ -11,10 +11,10 @@ const rule = { tool: 'bash', server: '*', decision: 'deny' }
 const policy = { 'p.json': JSON.stringify({ rules: [rule], default: { decision: 'deny' } }) }
 
 /** Replays a session whose tool use waits. After a denial, the session is done. */
-const replay = (toolUse = use) =>
-  createEmulator({
-    record: [toolUse, waits, denial, done].map((text) => ({ event: JSON.parse(text), text })),
-  })
+const replay = (toolUse = use) => {
+  const texts = [toolUse, waits, denial, done]
+  return createEmulator({ record: texts.map((text) => ({ event: JSON.parse(text), text })) })
+}
 
 const runWith = (command: string, options: RunOptions = {}) =>
   run(command.split(' '), { exchange: replay(), env: { PARLEY_SESSION: 's1' }, ...options })
@@ -45,10 +45,7 @@ test('events run prints the MCP server and the exact input of a denied tool use 
   const command = 'events run --policy p.json --audit a.ndjson'
   expect((await runWith(command, options)).code).toBe(14)
   const { code, err } = await runWith(command, options)
-  expect({ code, err }).toEqual({
-    code: 14,
-    err: expect.stringContaining(`\n  deny ${summary} t1 (rules[0])`),
-  })
+  expect([code, err]).toEqual([14, expect.stringContaining(`\n  deny ${summary} t1 (rules[0])`)])
 })
 
 test.each([
@@ -58,7 +55,6 @@ test.each([
   ['two inputs', '"name":"bash","input":{"a":1},"input":{"a":2.0}', 'bash (MCP server not named) {"a":2.0}'],
 ])('events list prints a tool use with %s', async (_, fields, text) => {
   const exchange = replay(`{"id":"t1","type":"agent.mcp_tool_use",${fields}}`)
-  expect((await runWith('events list', { exchange })).out.split('\n')[0]).toBe(
-    `t1\tagent.mcp_tool_use\t\t${text}`,
-  )
+  const { out } = await runWith('events list', { exchange })
+  expect(out.split('\n')[0]).toBe(`t1\tagent.mcp_tool_use\t\t${text}`)
 })

@@ -2,9 +2,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import { startEmulatorServer } from '../../src/emulator/server.ts'
 import { png } from '../gateway/image/image.ts'
+import { bash } from '../harness/events.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
-import { bash, createAgentService } from '../harness/session-service.ts'
+import { createAgentService } from '../harness/session-service.ts'
 import type { ProcessResult } from './strace.ts'
 
 /** Files of a run's folder. */

@@ -4,13 +4,8 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createRandom } from '../harness/random.ts'
 import { prepareFolder, type RunObservation, type TortureCase, tortureCases } from './cases.ts'
-import {
-  type InjectedFault,
-  listPossibleFaults,
-  runWithFault,
-  runWithoutFault,
-  traceCalls,
-} from './strace.ts'
+import type { InjectedFault } from './strace.ts'
+import { listPossibleFaults, runWithFault, runWithoutFault, traceCalls } from './strace.ts'
 
 /** Number of faults per case. `npm run proof:torture` tests all faults. */
 const wanted = process.env.TORTURE === 'all' ? Number.POSITIVE_INFINITY : Number(process.env.TORTURE ?? 2)

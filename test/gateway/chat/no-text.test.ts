@@ -2,15 +2,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import {
-  answering,
-  message,
-  ownerOnlyMode,
-  type RunOptions,
-  readText,
-  run,
-  temporaryFolder,
-} from '../../harness/run.ts'
+import type { RunOptions } from '../../harness/run.ts'
+import { answering, message, ownerOnlyMode, readText, run, temporaryFolder } from '../../harness/run.ts'
 
 const native = (...parts: object[]) =>
   JSON.stringify({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] })

@@ -1,17 +1,8 @@
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
-import {
-  atTerminal,
-  bash,
-  confirms,
-  createSessionService,
-  custom,
-  type Event,
-  interrupt,
-  type SessionScript,
-  typeAndWait,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import { bash, confirms, custom, type Event, interrupt, waitsFor } from '../../harness/events.ts'
+import type { SessionScript } from '../../harness/session-service.ts'
+import { atTerminal, createSessionService, typeAndWait } from '../../harness/session-service.ts'
 
 const waitsWith = (reason: object): Event => ({ type: 'session.status_idle', stop_reason: reason })
 const both = ['stdout', 'stderr'] as ('stdout' | 'stderr')[]
@@ -26,11 +17,10 @@ function open(history?: Event[], script: SessionScript = {}) {
     service.run(['events', 'confirm', '-s', 's1', ...argv], options)
   return Object.assign(service, {
     confirm,
-    pipe: (events: object[] | string, ...argv: string[]) =>
-      confirm(argv, {
-        stdinKind: 'pipe',
-        stdin: typeof events === 'string' ? events : JSON.stringify(events),
-      }),
+    pipe(events: object[] | string, ...argv: string[]) {
+      const stdin = typeof events === 'string' ? events : JSON.stringify(events)
+      return confirm(argv, { stdinKind: 'pipe', stdin })
+    },
     prompt: (typed: string, ...argv: string[]) => confirm(argv, atTerminal(typed, both)),
   })
 }
@@ -60,10 +50,7 @@ test.each([{ next_page: 'p2' }, { has_more: true }])(
     const page = JSON.stringify({ data: listed, ...next })
     write('page.json', page)
     const missing = 'later pages of the list are missing'
-    for (const ended of [
-      await pipe(page, '--allow'),
-      await confirm(['-i', 'page.json', '--deny', '--message', 'no']),
-    ])
+    for (const ended of [await pipe(page, '--allow'), await confirm(['-i', 'page.json', '--deny'])])
       expect([ended.code, ended.err]).toEqual([2, expect.stringContaining(missing)])
     expect(posts).toEqual([])
     const last = JSON.stringify({ data: [], next_page: null })

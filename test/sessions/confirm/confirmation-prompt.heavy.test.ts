@@ -20,42 +20,33 @@ async function confirmTwo(
     if (isPost) posted = request.slice(request.indexOf('\r\n\r\n'))
     socket.end(response(JSON.stringify({ data: isPost ? [] : data })))
   })
-  writeFileSync(
-    join(cwd, 'confirm'),
-    'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out',
-  )
-  const { code, screen } = await runAtTerminal(command, cwd, answers(cwd), {
-    ...credentials,
-    ...envFor(server),
-  })
+  const script = 'NO_COLOR=1 exec "$NODE" "$PARLEY" events confirm -s s --pending $MORE > out'
+  writeFileSync(join(cwd, 'confirm'), script)
+  const env = { ...credentials, ...envFor(server) }
+  const { code, screen } = await runAtTerminal(command, cwd, answers(cwd), env)
   await server.close()
   return { code, screen, events: JSON.parse(posted).events }
 }
 
+const typing = (first: string, second: string) => (): [string, string][] => [
+  ['(t1)? [y/n/s/q] ', first],
+  ['(t2)? [y/n/s/q] ', second],
+]
+
 test('lines that are typed before a prompt do not answer it (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'y\ny\ny\n'],
-    ['(t2)? [y/n/s/q] ', 'n\n'],
-  ])
+  const { events } = await confirmTwo('sh confirm', typing('y\ny\ny\n', 'n\n'))
   expect(events.map(({ result }) => result)).toEqual(['allow', 'deny'])
 })
 
 test('Q12: events confirm sends all lines of a pasted reason, and none answers the next prompt (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'],
-    ['(t2)? [y/n/s/q] ', '\x1b[200~y\r\x1b[201~\r'],
-  ])
-  expect(events).toMatchObject([
-    { result: 'deny', deny_message: 'not here\nnor there\ny' },
-    { result: 'allow' },
-  ])
+  const reason = 'n \x1b[200~not here\rnor there\ry\r\x1b[201~\r'
+  const { events } = await confirmTwo('sh confirm', typing(reason, '\x1b[200~y\r\x1b[201~\r'))
+  const denial = { result: 'deny', deny_message: 'not here\nnor there\ny' }
+  expect(events).toMatchObject([denial, { result: 'allow' }])
 })
 
 test('V26: after Ctrl-D at a prompt, events confirm sends only the earlier replies (needs script)', async () => {
-  const { events } = await confirmTwo('sh confirm', () => [
-    ['(t1)? [y/n/s/q] ', 'y\r'],
-    ['(t2)? [y/n/s/q] ', '\x04y\r'],
-  ])
+  const { events } = await confirmTwo('sh confirm', typing('y\r', '\x04y\r'))
   expect(events).toMatchObject([{ tool_use_id: 't1', result: 'allow' }])
 })
 

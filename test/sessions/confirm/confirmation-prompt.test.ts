@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
+import { bash, confirms, says, waitsFor } from '../../harness/events.ts'
 import { answering, createInterrupt, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
-import { bash, confirms, createAgentService, says, waitsFor } from '../../harness/session-service.ts'
+import { createAgentService } from '../../harness/session-service.ts'
 
 /** Creates an exchange with a session that lists this page of events and accepts posts. */
 const listing = (page: string): Exchange => {
@@ -83,16 +84,8 @@ test.each<[what: string, input: string, rows: string[]]>([
     JSON.stringify({ ...others, path: '/etc/hosts' }),
     ['path: /etc/hosts', '{', '  "content": "x",', '  "url": "u"', '}'],
   ],
-  [
-    'an invisible character as JSON',
-    '{"command":"ls\\t\\u001b[2J"}',
-    ['{', '  "command": "ls\\t\\u001b[2J"', '}'],
-  ],
-  [
-    'two commands as JSON',
-    '{"command":"ls","command":"rm"}',
-    ['{', '  "command": "ls",', '  "command": "rm"', '}'],
-  ],
+  ['invisible text as JSON', '{"command":"ls\\t\\u001b[2J"}', ['{', '  "command": "ls\\t\\u001b[2J"', '}']],
+  ['two commands', '{"command":"ls","command":"rm"}', ['{', '  "command": "ls",', '  "command": "rm"', '}']],
   [
     'an indented row after a line break in a text',
     JSON.stringify({ script, folder: 'C:\\new\\n', n: [1, { a: null }] }),
@@ -119,21 +112,10 @@ test.each([
       data: [bash('t1', { input: { command: ['rm -rf /', ...lines].join('\n') } }), waitsFor('t1')],
     })
     const { err } = await promptAbout(page, 'y\n', 80, 24)
-    const start = [
-      'id: t1',
-      'tool: bash',
-      'command:',
-      '  rm -rf /',
-      '  echo 0',
-      '  echo 1',
-      '  echo 2',
-      '  echo 3',
-    ]
-    expect(shownIn(err)).toEqual([
-      ...start,
-      ...lines.slice(4).map((line) => `  ${line}`),
-      ...(isRepeated ? start : []),
-    ])
+    const echoes = [0, 1, 2, 3].map((n) => `  echo ${n}`)
+    const start = ['id: t1', 'tool: bash', 'command:', '  rm -rf /', ...echoes]
+    const more = lines.slice(4).map((line) => `  ${line}`)
+    expect(shownIn(err)).toEqual([...start, ...more, ...(isRepeated ? start : [])])
   },
 )
 
@@ -155,9 +137,7 @@ test('V24, V67: a prompt escapes invisible characters, and each row begins with 
           ),
       ),
   ).toEqual([])
-  const shown = shownIn(err)
-    .join('')
-    .replace(/\\n {6}/g, '\\n')
+  const shown = shownIn(err).join('').replaceAll('\\n      ', '\\n')
   expect(JSON.parse(shown.slice(shown.indexOf('{')))).toEqual({ [evil]: evil })
   expect(err).toContain('  | MCP server: "\\u001b[2J\\r\\u202e')
 })
@@ -166,17 +146,11 @@ test.each([
   ['longer than 1 MiB', { command: 'x'.repeat(2 ** 20) }],
   ['nested more than 100 levels deep', 'DEEP'],
 ])('V25: events confirm leaves a tool use open without a prompt if its input is %s', async (why, input) => {
-  const { code, err, verdicts } = await prompt(
-    [
-      { id: 't1', input: {} },
-      { id: 't2', input },
-    ],
-    'y\ny\n',
-  )
+  const toolUses = ['t1', 't2'].map((id) => ({ id, input: id === 't1' ? {} : input }))
+  const { code, err, verdicts } = await prompt(toolUses, 'y\ny\n')
   expect({ code, verdicts }).toEqual({ code: 12, verdicts: ['allow'] })
-  expect(err).toMatch(
-    new RegExp(`t2 cannot be displayed: it is ${why}; to read it, use 'parley events list -s \\w+ --raw'`),
-  )
+  const advice = "to read it, use 'parley events list -s \\w+ --raw'"
+  expect(err).toMatch(new RegExp(`t2 cannot be displayed: it is ${why}; ${advice}`))
 })
 
 test('V26: events confirm sends nothing and exits with 12 if stdin ends before the first answer', async () => {

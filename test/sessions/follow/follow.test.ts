@@ -1,17 +1,9 @@
 import { expect, test } from 'vitest'
 import { createEmulator } from '../../../src/emulator/emulator.ts'
+import { bash, type Event, endTurn, running, says } from '../../harness/events.ts'
 import { answering, readError, run } from '../../harness/run.ts'
-import {
-  bash,
-  createSessionService,
-  type Event,
-  endTurn,
-  type RequestFault,
-  running,
-  type SessionScript,
-  says,
-  shown,
-} from '../../harness/session-service.ts'
+import type { RequestFault, SessionScript } from '../../harness/session-service.ts'
+import { createSessionService, shown } from '../../harness/session-service.ts'
 
 const say = (id: string, text: string) => says(text, { id })
 const idle = (id: string, reason: object): Event => ({ id, type: 'session.status_idle', stop_reason: reason })
@@ -46,6 +38,7 @@ function createScripted(
   return { ...service, countLists, events: (...words: string[]) => service.run(['events', ...words]) }
 }
 
+const terminated = { id: 'c', type: 'session.status_terminated' }
 const needsAction = (...ids: string[]) => idle('b', { type: 'requires_action', event_ids: ids })
 const asks =
   's1 waits for an answer\n  toolu_1: bash {"command":"ls"}\n  x\n  answer with: parley events confirm'
@@ -53,12 +46,7 @@ test.each<[number, string, Event[], string]>([
   [0, 'the turn has ended', [say('a', 'hi'), done('b')], 's1 is idle (end_turn); --stay waits for more'],
   [12, 'tool uses wait', [bash('toolu_1'), needsAction('toolu_1', 'x')], asks],
   [13, 'the idle event requires an action, but lists no ids', [needsAction()], 'requires_action'],
-  [
-    13,
-    'the session was terminated',
-    [done('a'), { id: 'c', type: 'session.status_terminated' }],
-    'terminated',
-  ],
+  [13, 'the session was terminated', [done('a'), terminated], 'terminated'],
 ])('events follow prints no event and exits with %i if %s', async (code, _, events, message) => {
   const followed = await createScripted([events], [[[], 'stay']]).events('follow')
   expect(followed).toMatchObject({ code, out: '', err: expect.stringContaining(message) })
@@ -66,11 +54,8 @@ test.each<[number, string, Event[], string]>([
 
 test('events follow prints agent text as text and other events as lines, and exact JSON with --raw', async () => {
   const past = [say('a', 'before')]
-  const others = [
-    { id: 'c', type: 'agent.thinking' },
-    { id: 'd', type: 'brand.new', x: 1 },
-  ]
-  const live = [say('b', 'two\nlines'), ...others, done('e')]
+  const thinking = { id: 'c', type: 'agent.thinking' }
+  const live = [say('b', 'two\nlines'), thinking, { id: 'd', type: 'brand.new', x: 1 }, done('e')]
   expect(await createScripted([past], [[live, 'stay']]).events('follow')).toMatchObject({
     code: 0,
     out: 'two\nlines\nc\tagent.thinking\t\t\nd\tbrand.new\t\t\ne\tsession.status_idle\t\tend_turn\n',
@@ -141,20 +126,17 @@ test.each([
 })
 
 test('events follow reads a long list from its newest event back to the known events', async () => {
+  const at = (milliseconds: number) => ({ processed_at: new Date(milliseconds).toISOString() })
   const service: ReturnType<typeof createSessionService> = createSessionService({
-    history: Array.from({ length: 60 }, (_, i) =>
-      says('x', { processed_at: new Date(i * 1000).toISOString() }),
-    ),
+    history: Array.from({ length: 60 }, (_, i) => says('x', at(i * 1000))),
     list: { pageSize: 10 },
     streams: [{ act: () => service.add(says('new'), endTurn) }],
   })
-  expect((await service.run(['events', 'follow'])).out).toMatch(
-    /^new\ne62\tsession\.status_idle\t.*\tend_turn\n$/,
-  )
+  const { out } = await service.run(['events', 'follow'])
+  expect(out).toMatch(/^new\ne62\tsession\.status_idle\t.*\tend_turn\n$/)
   const lists = service.requests.filter(({ kind }) => kind === 'list').map(({ query }) => String(query))
-  expect(lists.slice(0, 6)).toEqual(
-    ['', ...[1, 2, 3, 4, 5].map((page) => `&page=p${page}`)].map((page) => `order=asc${page}`),
-  )
+  const pages = [1, 2, 3, 4, 5].map((page) => `order=asc&page=p${page}`)
+  expect(lists.slice(0, 6)).toEqual(['order=asc', ...pages])
   expect(new Set(lists.slice(6))).toEqual(new Set(['order=desc']))
 })
 
@@ -191,13 +173,8 @@ test('events follow reconnects after a reset and prints nothing on stderr', asyn
 test.each([['follow'], ['send', 'go', '--follow']])(
   'Y241: events %s exits with 4 if its session is gone',
   async (...words) => {
-    const service = createScripted(
-      [[], 404],
-      [
-        [[], 'end'],
-        [[], 'stay'],
-      ],
-    )
+    const nothing = (how: 'end' | 'stay') => [[], how] as [Event[], 'end' | 'stay']
+    const service = createScripted([[], 404], [nothing('end'), nothing('stay')])
     const { code, err } = await service.events(...words, '--errors', 'json')
     expect(code).toBe(4)
     expect(readError(err)).toMatchObject({ exit: 4, status: 404 })
@@ -327,11 +304,7 @@ test.each([
     const page = answering(JSON.stringify({ data: events }))
     const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], { ...world, exchange: page })
     const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
-    expect(out.trim().split('\n')).toEqual(
-      wanted
-        .map(({ id }) => id)
-        .reverse()
-        .slice(0, count),
-    )
+    const newest = wanted.map(({ id }) => id).reverse()
+    expect(out.trim().split('\n')).toEqual(newest.slice(0, count))
   },
 )

@@ -43,11 +43,8 @@ function add(log: SessionLog, script: string): void {
     const items = word.replace(/^\[|\]$/g, '').split(' ')
     const ids = items.map((each) => each.replace('*', ''))
     const isFromThisProcess = ({ identity }: IdentifiedEvent) => items.includes(`${identity}*`)
-    if (word.startsWith('['))
-      log.addList(
-        ids.map((id) => toItem(id)),
-        isFromThisProcess,
-      )
+    const listed = ids.map((id) => toItem(id))
+    if (word.startsWith('[')) log.addList(listed, isFromThisProcess)
     else log.append(toItem(ids[0] ?? ''), { isFromThisProcess: word.endsWith('*') })
   }
 }

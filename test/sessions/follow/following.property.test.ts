@@ -78,9 +78,8 @@ describe.each(worlds)('parley follows a service correctly if %s', (condition, li
 })
 
 test('events send --interrupt --follow ends if nothing follows the interrupt', async () => {
-  const resting = sendScenarios(plain).filter(({ history }) =>
-    /idle$|interrupt$/.test(history.at(-1)?.type ?? ''),
-  )
+  const isResting = (type = '') => /idle$|interrupt$/.test(type)
+  const resting = sendScenarios(plain).filter(({ history }) => isResting(history.at(-1)?.type))
   const property = fc.asyncProperty(resting, fc.boolean(), async (scenario, isRaw) => {
     const clock = createClock()
     const start = clock.now()

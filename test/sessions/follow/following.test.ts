@@ -38,10 +38,7 @@ function toEvent(word: string): SessionEvent {
 }
 
 const toItems = (words: string) =>
-  words
-    .split(' ')
-    .filter(Boolean)
-    .map((word) => ({ event: toEvent(word), text: word }))
+  words.split(' ').flatMap((text) => (text === '' ? [] : [{ event: toEvent(text), text }]))
 
 function createSeenEvents(past: string, sent?: string): SeenEvents {
   const seenEvents = new SeenEvents()
@@ -230,10 +227,7 @@ test.each(
       { past: 'done0', sent: 'stop1 ask1', stream: 'stop1 - ask1 say1 done1' },
       'say1 done1 end at 30000',
     ],
-    'nothing after an interrupt if it is idle': [
-      { past: 'done0', sent: 'stop1', stream: 'stop1' },
-      'end at 200',
-    ],
+    'nothing after an interrupt at rest': [{ past: 'done0', sent: 'stop1', stream: 'stop1' }, 'end at 200'],
   }),
 )('a follower prints %s', (_, [script, expected]) => {
   expect(printed(script).join(' ')).toBe(expected)
@@ -461,9 +455,8 @@ test('to compare a new stream with the list, a follower waits for an event after
 })
 
 test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
-  expect(describeStep(advance(states.comparing('run1 say'), event('say')))).toBe(
-    'comparing: listen for 30000 ms',
-  )
+  const step = advance(states.comparing('run1 say'), event('say'))
+  expect(describeStep(step)).toBe('comparing: listen for 30000 ms')
 })
 
 test('a follower emits new events in the order of the list after a new stream was opened', () => {
@@ -506,10 +499,8 @@ test.each(['streamed', 'listed'])('a follower keeps only the last message of a l
     return events.map((event) => ({ event, text: JSON.stringify(event) }))
   }
   const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
-  if (by === 'listed')
-    expect(seenEvents.addList([...toItems('ask1'), ...turn.flatMap((make) => make())])).toHaveLength(
-      3 * rounds,
-    )
+  const list = () => [...toItems('ask1'), ...turn.flatMap((make) => make())]
+  if (by === 'listed') expect(seenEvents.addList(list())).toHaveLength(3 * rounds)
   else for (const make of turn) for (const item of make()) seenEvents.addStreamed(item)
   // A WeakRef keeps its target until the current task ends, so the test waits for the next task.
   await new Promise((resolve) => setImmediate(resolve))

@@ -5,17 +5,8 @@ import type { CliError } from '../../../src/errors.ts'
 import type { ServiceCaller } from '../../../src/http/call.ts'
 import { Follower } from '../../../src/sessions/following/follower.ts'
 import { createClock } from '../../harness/clock.ts'
-import {
-  bash,
-  createSessionService,
-  type Event,
-  endTurn,
-  interrupt,
-  type SessionScript,
-  shown,
-  userSays,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import { bash, type Event, endTurn, interrupt, userSays, waitsFor } from '../../harness/events.ts'
+import { createSessionService, type SessionScript, shown } from '../../harness/session-service.ts'
 
 const ended: Event = { id: 'end', type: 'session.status_terminated' }
 

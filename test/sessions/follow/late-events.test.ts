@@ -1,19 +1,17 @@
 import { expect, test } from 'vitest'
+import type { Event } from '../../harness/events.ts'
 import {
   bash,
   confirms,
-  createSessionService,
-  type Event,
   endTurn,
   interrupt,
   running,
-  type ScriptEvents,
-  type SessionScript,
   says,
-  shown,
   userSays,
   waitsFor,
-} from '../../harness/session-service.ts'
+} from '../../harness/events.ts'
+import type { ScriptEvents, SessionScript } from '../../harness/session-service.ts'
+import { createSessionService, shown } from '../../harness/session-service.ts'
 
 /** Makes an event that no stream delivers and that lists contain after three seconds. */
 const late = (event: Event) => shown(event, { streamed: 'never', listed: 3_000 })
@@ -110,9 +108,8 @@ test('events run ignores idle events and messages from before its task', async (
 
 test('events run prints the answer to the second of two equal tasks, although the list does not show the first task yet', async () => {
   const answerWith = (text: string) => [running, shown(says(text), { after: 20_000 }), endTurn]
-  const posts = ['one', 'two'].map(
-    (text, i) => ({ nth: i + 1, response: 'no data', next: answerWith(text) }) as const,
-  )
+  const response = 'no data' as const
+  const posts = ['one', 'two'].map((text, i) => ({ nth: i + 1, response, next: answerWith(text) }))
   const service = afterTask([], { posts, defaultVisibility: { listed: 60_000 } })
   const argv = [...runArguments, '--audit', 'a.ndjson']
   expect((await service.run(argv)).out).toBe('one\n')

@@ -4,17 +4,9 @@ import { CliError } from '../../../src/errors.ts'
 import type { Follower } from '../../../src/sessions/following/follower.ts'
 import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import { createEventPrinter, followAndPrint } from '../../../src/sessions/following/transcript.ts'
+import { type Event, endTurn, running, says, userSays } from '../../harness/events.ts'
 import { readError } from '../../harness/run.ts'
-import {
-  createSessionService,
-  type Event,
-  endTurn,
-  running,
-  type SessionScript,
-  says,
-  shown,
-  userSays,
-} from '../../harness/session-service.ts'
+import { createSessionService, type SessionScript, shown } from '../../harness/session-service.ts'
 
 const formatError = (type: string) =>
   `event: error\ndata: ${JSON.stringify({ type: 'error', error: { type, message: 'busy' } })}\n\n`
@@ -37,9 +29,8 @@ test.each(Object.entries(brokenFrames))(
 test.each([404, 400, 500])(
   'events run reads the answer from the list after a %i to its stream',
   async (status) => {
-    const posts = [
-      { next: [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' })) },
-    ]
+    const next = [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' }))
+    const posts = [{ next }]
     const streams = [{ nth: 1, events: [], cutAfter: 0 }, { fault: { status } }]
     const service = createSessionService({ posts, streams })
     expect(await service.run(runLast)).toMatchObject({ code: 0, out: 'done\n' })
@@ -189,10 +180,7 @@ test('events list exits with 8 if every response is cut, also after the retries'
 })
 
 test('--retries limits the sum of cut lists and other failures', async () => {
-  const lists = [
-    { nth: 1, fault: 'cut' },
-    { nth: 2, fault: { status: 500 } },
-  ] as const
+  const lists = (['cut', { status: 500 }] as const).map((fault, index) => ({ nth: index + 1, fault }))
   const service = createSessionService({ history, lists })
   const { code } = await service.run(['events', 'list', '--retries', '1'])
   expect({ code, requests: service.requests.length }).toEqual({ code: 7, requests: 2 })

@@ -1,16 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { custom, running, userSays, waitsFor } from '../../harness/events.ts'
 import { readError, readText } from '../../harness/run.ts'
-import {
-  createSessionService,
-  custom,
-  type RequestFault,
-  running,
-  type ScriptEvents,
-  userSays,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import { createSessionService, type RequestFault, type ScriptEvents } from '../../harness/session-service.ts'
 
 /** Creates a session whose service fails for good once `isDown` is true. */
 function createFailingService(fault: RequestFault, isDown: () => boolean, next: ScriptEvents) {

@@ -1,16 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
-import {
-  always,
-  bash,
-  createSessionService,
-  endTurn,
-  running,
-  says,
-  shown,
-  userSays,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import { bash, endTurn, running, says, userSays, waitsFor } from '../../harness/events.ts'
+import { always, createSessionService, shown } from '../../harness/session-service.ts'
 
 const minutes = 60_000
 
@@ -89,15 +80,12 @@ test('while the service is unreachable, events follow prints that the requests s
 })
 
 test('while only the replies of events run fail, it prints their cause once, then a note each minute', async () => {
+  const type = 'user.tool_confirmation'
   const service = createSessionService({
     posts: [
       { type: 'user.message', next: [running, bash('t1'), waitsFor('t1')] },
-      {
-        type: 'user.tool_confirmation',
-        when: () => service.timers.now() - start < 130_000,
-        fault: 'unreachable',
-      },
-      { type: 'user.tool_confirmation', next: [running, shown(endTurn, { after: 2 * minutes })] },
+      { type, when: () => service.timers.now() - start < 130_000, fault: 'unreachable' },
+      { type, next: [running, shown(endTurn, { after: 2 * minutes })] },
     ],
   })
   const start = service.timers.now()

@@ -115,9 +115,7 @@ const actions = {
     ]
   },
   'is rescheduled': (id) => [{ id, type: 'session.status_rescheduled' }],
-  fails: (id) => [
-    { id, type: 'session.error', error: { message: 'once', retry_status: { type: 'retrying' } } },
-  ],
+  fails: (id) => [{ id, type: 'session.error', error: { message: 'x', retry_status: { type: 'retrying' } } }],
   'is new': (id) => [{ id, type: 'brand.new', [`__proto__`]: 1, id_of: 'nothing' }],
 } satisfies Record<string, (id: string) => Event[]>
 type Doing = keyof typeof actions

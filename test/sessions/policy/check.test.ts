@@ -2,8 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
+import { confirms, bash as createBash, type Event, waitsFor } from '../../harness/events.ts'
 import { answering, type RunOptions, rejected, run, temporaryFolder } from '../../harness/run.ts'
-import { confirms, bash as createBash, type Event, waitsFor } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
 
 const rules = {
@@ -62,10 +62,7 @@ const verdicts = [
   ['allow', 'rules[3]', 'm1'],
 ]
 const readVerdicts = (out: string) =>
-  out
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => line.split('\t').slice(0, 3))
+  out.match(/.+(?=\n)/g)?.map((line) => line.split('\t').slice(0, 3)) ?? []
 
 test.each<[string, string]>([
   ['a file with one event per line', lines(session)],
@@ -116,9 +113,8 @@ test('policy check --tool allows tool uses that events run would execute, unless
     ['deny', 'rules[0]', 't2'],
   ])
   expect([requests, existsSync(join(cwd, 'ran'))]).toEqual([[], false])
-  expect((await check(['p.json', ...tools], { files })).err).toBe(
-    'parley: --tool works only with EVENTS or --session\n',
-  )
+  const why = 'parley: --tool works only with EVENTS or --session\n'
+  expect((await check(['p.json', ...tools], { files })).err).toBe(why)
   expect((await check(['p.json', 'e.ndjson', '--tool', 'deploy'], { files })).code).toBe(2)
 })
 
@@ -190,9 +186,8 @@ test('if only its * keeps an allow rule from matching, policy check explains why
   const rules = ['npm test', 'git *'].map((command) => ({ ...bashRule, input: { command } }))
   const files = { 'p.json': JSON.stringify({ rules }), 'e.ndjson': lines([bash('t1', 'git a;b')]) }
   const { out } = await check(['p.json', 'e.ndjson', '--raw'], { files })
-  expect(JSON.parse(out).reason).toBe(
-    "rules[1] does not match: the * in 'git *' does not match \";\" in 'command'",
-  )
+  const reason = "rules[1] does not match: the * in 'git *' does not match \";\" in 'command'"
+  expect(JSON.parse(out)).toMatchObject({ reason })
 })
 
 test('policy check never allows a tool use id with two inputs, or an input with a duplicate key', async () => {
@@ -200,10 +195,7 @@ test('policy check never allows a tool use id with two inputs, or an input with 
   const key =
     '{"id":"t2","type":"agent.tool_use","name":"bash","input":{"command":"git status","command":"git status"}}\n'
   const { out } = await check(['p.json', 'e.ndjson'], { files: { 'e.ndjson': twice + key } })
-  expect(readVerdicts(out)).toEqual([
-    ['deny', 'default', 't1'],
-    ['deny', 'default', 't2'],
-  ])
+  expect(readVerdicts(out)).toEqual(['t1', 't2'].map((id) => ['deny', 'default', id]))
 })
 
 /** A recorded session of several chunks. */
@@ -235,9 +227,8 @@ test('policy check -s reads the events from the session, and sends nothing with 
   const exchange = answering(JSON.stringify({ data: session, next_page: null }))
   const { code, out, requests } = await check(['p.json', '-s', 's1'], { exchange })
   expect({ code, rows: readVerdicts(out) }).toEqual({ code: 0, rows: verdicts })
-  expect(requests.map(({ method, url }) => `${method} ${new URL(url).pathname}`)).toEqual([
-    'GET /v1/sessions/s1/events',
-  ])
+  expect(requests.map(({ method }) => method)).toEqual(['GET'])
+  expect(new URL(requests[0]?.url ?? '').pathname).toBe('/v1/sessions/s1/events')
   const shown = await check(['p.json', '-s', 's1', '--dry-run'], { exchange })
   expect({ code: shown.code, requests: shown.requests }).toEqual({ code: 0, requests: [] })
   expect(JSON.parse(shown.out).method).toBe('GET')
@@ -253,9 +244,8 @@ test('policy check without events checks only the policy file, and says that it 
   })
   const rule = { tool: 'bash', decision: 'allow', examples: { miss: [{ name: 'sh' }] } }
   const files = { 'p.json': JSON.stringify({ rules: [rule] }) }
-  expect((await check(['p.json', '--no-stdin'], { ...world, files })).err).toBe(
-    'parley: p.json: 1 rule, and all examples pass\n',
-  )
+  const { err } = await check(['p.json', '--no-stdin'], { ...world, files })
+  expect(err).toBe('parley: p.json: 1 rule, and all examples pass\n')
 })
 
 const example = { tool: 'bash', decision: 'allow', examples: { match: [{ name: 'sh' }] } }

@@ -136,9 +136,8 @@ test.each<[title: string, lines: string[], commands: string[]]>([
   for (const each of lines) added.add(JSON.parse(each))
   added.close()
   expect([...added.failedCommands.values()]).toEqual(commands)
-  expect(() => added.add({ toolUse: null, event: 'interrupt' })).toThrow(
-    'this run has already ended its work on s1',
-  )
+  const add = () => added.add({ toolUse: null, event: 'interrupt' })
+  expect(add).toThrow('this run has already ended its work on s1')
 })
 
 const interruptLine = line({ event: 'interrupt' })

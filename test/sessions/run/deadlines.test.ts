@@ -1,13 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  bash,
-  createSessionService,
-  type Event,
-  running,
-  type SessionScript,
-  shown,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import { bash, type Event, running, waitsFor } from '../../harness/events.ts'
+import { createSessionService, type SessionScript, shown } from '../../harness/session-service.ts'
 
 const spent: Event = { type: 'session.usage', usage: { input_tokens: 1000, output_tokens: 0 } }
 const faults = {

@@ -1,21 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import {
-  always,
-  atTerminal,
-  bash,
-  confirms,
-  createSessionService,
-  custom,
-  endTurn,
-  interrupt,
-  openAgent,
-  running,
-  says,
-  shown,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import { bash, confirms, custom, endTurn, interrupt, running, says, waitsFor } from '../../harness/events.ts'
+import { always, atTerminal, createSessionService, openAgent, shown } from '../../harness/session-service.ts'
 
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
 const replaced = 'the service sent it with two different inputs'

@@ -3,16 +3,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startEmulatorServer } from '../../../src/emulator/server.ts'
+import { bash, custom, says } from '../../harness/events.ts'
 import { execute, start } from '../../harness/process.ts'
-import {
-  type AgentScript,
-  type AgentService,
-  always,
-  bash,
-  createAgentService,
-  custom,
-  says,
-} from '../../harness/session-service.ts'
+import type { AgentScript, AgentService } from '../../harness/session-service.ts'
+import { always, createAgentService } from '../../harness/session-service.ts'
 
 /** Serves a session on a port, and creates a folder with a policy that allows everything. */
 async function serve(script: AgentScript) {

@@ -1,22 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { bash, confirms, custom, type Event, endTurn, running, says, waitsFor } from '../../harness/events.ts'
 import { readError } from '../../harness/run.ts'
-import {
-  bash,
-  confirms,
-  createSessionService,
-  custom,
-  type Event,
-  endTurn,
-  type PostRule,
-  running,
-  type ScriptEvents,
-  type SessionScript,
-  says,
-  shown,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import type { PostRule, ScriptEvents, SessionScript } from '../../harness/session-service.ts'
+import { createSessionService, shown } from '../../harness/session-service.ts'
 
 const line = ['events', 'run', 'go', '--last', '--policy', 'allow.json', '--audit', 'audit.ndjson']
 

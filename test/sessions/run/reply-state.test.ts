@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { deliveryStates, isCertainlyUnaccepted } from '../../../src/delivery-state.ts'
+import type { ReplyAuditLine, ReplyState } from '../../../src/sessions/running/reply-state.ts'
 import {
   applyReplyAuditLine,
   getNextReplyStep,
-  type ReplyAuditLine,
-  type ReplyState,
   resumeReplyState,
   updateUnconfirmedReply,
 } from '../../../src/sessions/running/reply-state.ts'

@@ -1,20 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
+import { bash, custom, type Event, endTurn, running, says, userSays, waitsFor } from '../../harness/events.ts'
 import { type RunOptions, rejected } from '../../harness/run.ts'
 import {
   always,
-  bash,
   createSessionService,
   createSignalOptions,
-  custom,
-  type Event,
-  endTurn,
   openAgent,
-  running,
-  says,
   shown,
-  userSays,
-  waitsFor,
 } from '../../harness/session-service.ts'
 
 const worked = [running, says('done'), endTurn]

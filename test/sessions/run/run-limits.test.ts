@@ -2,23 +2,11 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createSteadyClock } from '../../harness/clock.ts'
+import type { Event } from '../../harness/events.ts'
+import { custom, endTurn, interrupt, running, says, userSays, waitsFor } from '../../harness/events.ts'
 import { createFastClock, type RunOptions, readError, run } from '../../harness/run.ts'
-import {
-  createSessionService,
-  createSignalOptions,
-  custom,
-  type Event,
-  endTurn,
-  interrupt,
-  type PostRule,
-  running,
-  type ScriptEvents,
-  type SessionScript,
-  says,
-  shown,
-  userSays,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import type { PostRule, ScriptEvents, SessionScript } from '../../harness/session-service.ts'
+import { createSessionService, createSignalOptions, shown } from '../../harness/session-service.ts'
 
 const usage = (tokens: number, cents?: number, currency = 'USD') => ({
   input_tokens: tokens,
@@ -45,26 +33,19 @@ interface Script extends Omit<SessionScript, 'posts'> {
 
 /** Creates a session whose agent sends `work` after the task, until an interrupt ends the turn. */
 function open(work: ScriptEvents, { posts = [], isQueued = false, ...script }: Script = {}) {
+  const posted = isQueued ? { processed: 'never' as const } : {}
   const service = createSessionService({
     session: () => ({ status: 404 }),
     ...script,
     posts: [
       ...posts,
       { type: 'user.interrupt', response: 'no data', next: [endTurn] },
-      {
-        type: 'user.message',
-        response: 'no data',
-        posted: isQueued ? { processed: 'never' } : {},
-        next: [running, ...work],
-      },
+      { type: 'user.message', response: 'no data', posted, next: [running, ...work] },
     ],
   })
   return Object.assign(service, {
     runTask: (flags: string[] = limit, options?: RunOptions) =>
-      service.run(
-        ['events', 'run', 'Do it', '-s', 's1', '--no-stdin', '--report', 'report.json', ...flags],
-        options,
-      ),
+      service.run(['events', 'run', 'Do it', '--no-stdin', '--report', 'report.json', ...flags], options),
     countInterrupts: () => service.posts.filter(([event]) => event?.type === 'user.interrupt').length,
     listAuditEvents: () => service.lines('a.ndjson').map(({ event }) => event),
     /** Returns the events about a tool use in the audit file. */
@@ -264,10 +245,8 @@ const listed: Event[] = [userSays('x'), ...before, userSays('Do it')]
 async function resume(history: Event[], agoMs: number, flags: string[], since: ScriptEvents = []) {
   const service = open([], { history, streams: [{ act: () => setImmediate(() => service.add(...since)) }] })
   const time = new Date(service.timers.wallTime() - agoMs).toISOString()
-  service.write(
-    'a.ndjson',
-    `${JSON.stringify({ time, session: 's1', toolUse: null, event: 'interrupt', rest: 'r0' })}\n`,
-  )
+  const line = { time, session: 's1', toolUse: null, event: 'interrupt', rest: 'r0' }
+  service.write('a.ndjson', `${JSON.stringify(line)}\n`)
   const argv = 'events run -s s1 --no-stdin --audit a.ndjson --errors json'.split(' ')
   const ended = await service.run([...argv, ...flags])
   const posts = service.requests.filter(({ kind }) => kind === 'post').map(({ at }) => at)
@@ -329,10 +308,7 @@ test('the report has the usage and cost of the run and of the session, and a ter
   const history = [{ type: 'user.message' }, running, used(1000, 250), endTurn]
   const service = open([soFar, used(13_282, 437), endTurn], { history })
   const { code, err } = await service.runTask([], { tty: ['stderr'] })
-  expect({ code, err }).toEqual({
-    code: 0,
-    err: expect.stringContaining('— 12,282 tokens in · 0 out · $1.87'),
-  })
+  expect([code, err]).toEqual([0, expect.stringContaining('— 12,282 tokens in · 0 out · $1.87')])
   expect(service.report()).toMatchObject({
     usage: { inputTokens: 12_282, outputTokens: 0, totalTokens: 12_282 },
     cost: { amount: '187', currency: 'USD' },

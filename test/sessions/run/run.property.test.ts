@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { bash, custom } from '../../harness/events.ts'
 import { scaleRuns } from '../../harness/property-runs.ts'
 import { readError } from '../../harness/run.ts'
-import { bash, custom, type Outcome, openAgent } from '../../harness/session-service.ts'
+import { type Outcome, openAgent } from '../../harness/session-service.ts'
 
 const policy = {
   rules: [
@@ -80,18 +81,14 @@ test('events run replies to each tool use once and as the policy decides, althou
       expect(agent.tasks, err).toBe(1)
 
       const audit = agent.audit()
-      const reached = ids
-        .slice(0, rounds.findIndex((round) => round.includes('open')) + 1 || undefined)
-        .flat()
+      const openRound = rounds.findIndex((round) => round.includes('open')) + 1
+      const reached = ids.slice(0, openRound || undefined).flat()
       for (const [id, replies] of agent.acceptedReplies) {
         const [reply] = replies
         const events = audit.filter(({ toolUse }) => toolUse === id).map(({ event }) => event)
         const expected = getKind(id) === 'mcp' ? 'allow' : getKind(id)
-        expect([id, replies.length, reply?.result ?? (reply?.is_error ? 'error' : 'result')]).toEqual([
-          id,
-          1,
-          expected,
-        ])
+        const outcome = reply?.result ?? (reply?.is_error ? 'error' : 'result')
+        expect([id, replies.length, outcome]).toEqual([id, 1, expected])
         expect(events).toEqual(expect.arrayContaining(['decision', 'sent']))
         expect(events.filter((event) => event === 'start')).toHaveLength(expected === 'result' ? 1 : 0)
       }

@@ -6,46 +6,36 @@ import { createEmulator } from '../../../src/emulator/emulator.ts'
 import { realTimers, type Timers } from '../../../src/timers.ts'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
+import type { Event } from '../../harness/events.ts'
+import { bash, confirms, custom, endTurn, running, says, userSays, waitsFor } from '../../harness/events.ts'
+import type { RunOptions } from '../../harness/run.ts'
 import {
   answering,
   createInterrupt,
   ownerOnlyMode,
-  type RunOptions,
   readError,
   run,
   temporaryFolder,
 } from '../../harness/run.ts'
+import type { Outcome } from '../../harness/session-service.ts'
 import {
   always,
   atTerminal,
-  bash,
-  confirms,
   createSessionService,
-  custom,
-  type Event,
-  endTurn,
   getLockPath,
-  type Outcome,
   openAgent,
-  running,
-  says,
   typeAndWait,
-  userSays,
-  waitsFor,
 } from '../../harness/session-service.ts'
 
 const allowStatus = { tool: 'bash', input: { command: 'git status' }, decision: 'allow' }
 const denyRm = { tool: 'bash', input: { command: '*rm *' }, decision: 'deny', reason: 'no deleting' }
 const allowIssue = { tool: 'create_issue', server: 'github', input: { title: '*' }, decision: 'allow' }
-const policy = {
-  rules: [allowStatus, denyRm, allowIssue],
-  default: { decision: 'deny', reason: 'not in CI' },
-}
+const orDeny = { decision: 'deny', reason: 'not in CI' }
+const policy = { rules: [allowStatus, denyRm, allowIssue], default: orDeny }
 const askAll = always('ask')
 
 /** Returns a tool use of bash. The policy allows the default command. */
-const uses = (id: string, command = 'git status', more: object = {}) =>
-  bash(id, { input: { command }, ...more })
+const uses = (id: string, command = 'git status', more = {}) => bash(id, { input: { command }, ...more })
 const resultOf = (id: string): Event => ({ type: 'agent.tool_result', tool_use_id: id, content: 'gone' })
 
 /** Returns the id and the decision of each accepted reply. */
@@ -53,11 +43,10 @@ const repliesTo = ({ acceptedReplies }: ReturnType<typeof openAgent>) =>
   [...acceptedReplies].map(([id, [reply]]) => [id, reply?.result])
 
 /** Returns the id, the decision and the decider of each decision in the audit file. */
-const decisionsOf = (agent: ReturnType<typeof openAgent>) =>
-  agent
-    .audit()
-    .filter(({ event }) => event === 'decision')
-    .map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)
+const decisionsOf = (agent: ReturnType<typeof openAgent>) => {
+  const decisions = agent.audit().filter(({ event }) => event === 'decision')
+  return decisions.map(({ toolUse, decision, by }) => `${toolUse} ${decision} ${by}`)
+}
 
 const eventsOf = (agent: ReturnType<typeof openAgent>) => agent.audit().map(({ event }) => event)
 
@@ -137,7 +126,7 @@ test.each([
   [1, []],
   [2, ['decision', 'decision']],
 ])(
-  'events run reports an answer as not sent if a signal arrives at list request %s after it',
+  'events run reports an answer as not sent if a signal arrives at list %s after it',
   async (nth, audited) => {
     const { onSignal, interrupt } = createInterrupt()
     let said = ''
@@ -181,11 +170,7 @@ test('events run prompts a person on a terminal, and prints each decision with i
   const person = atTerminal('y\nn because\n', ['stdout', 'stderr'])
   const { code, out, err } = await agent.runTask(undefined, person)
   expect(code).toBe(14)
-  expect(repliesTo(agent)).toEqual([
-    ['t1', 'allow'],
-    ['t2', 'allow'],
-    ['t3', 'deny'],
-  ])
+  expect(Object.fromEntries(repliesTo(agent))).toEqual({ t1: 'allow', t2: 'allow', t3: 'deny' })
   expect(agent.acceptedReplies.get('t3')?.[0]?.deny_message).toBe('because')
   expect(err).toContain('✓ bash allowed\n✓ bash allowed (rules[0])\n')
   expect(err).toContain('✗ bash denied: because\n')
@@ -206,17 +191,10 @@ test('the key a at a prompt allows each equal call for the rest of the run, but 
   expect(code).toBe(14)
   const questions = [' allow bash (t1)? [', ' allow bash (t4)? [', ' allow sh (t5)? [']
   expect(err.match(/ allow .*\? \[/g)).toEqual(questions)
-  expect(err).toContain(
-    '  y allow, n deny, n REASON deny with a reason, a allow this same call until this run ends, s',
-  )
+  expect(err).toContain('  y allow, n deny, n REASON deny with a reason, a allow this same call until this')
   expect(err).toContain('parley: t3 is allowed, because you chose to always allow this call\n')
-  expect(decisionsOf(agent)).toEqual([
-    't1 allow person',
-    't2 allow person',
-    't3 allow person',
-    't4 deny person',
-    't5 deny person',
-  ])
+  const allowed = ['t1 allow person', 't2 allow person', 't3 allow person']
+  expect(decisionsOf(agent)).toEqual([...allowed, 't4 deny person', 't5 deny person'])
   expect(repliesTo(agent).map(([, result]) => result)).toEqual(['allow', 'allow', 'allow', 'deny', 'deny'])
 })
 
@@ -224,10 +202,7 @@ test('a deny rule denies a tool use without a prompt, even after a person presse
   const rounds = [[uses('t1', 'ls')], [uses('t2', 'ls; rm -r x')]]
   const agent = openAgent({ rounds, policy: { rules: [denyRm] } })
   const { err } = await agent.runTask(undefined, atTerminal('a\na\n'))
-  expect(repliesTo(agent)).toEqual([
-    ['t1', 'allow'],
-    ['t2', 'deny'],
-  ])
+  expect(Object.fromEntries(repliesTo(agent))).toEqual({ t1: 'allow', t2: 'deny' })
   expect(err).not.toContain('(t2)? ')
 })
 
@@ -468,12 +443,8 @@ test("Y94: if the service refuses a command's result, the next run sends the sav
   const tool = ['--tool', 'count=echo ran >> runs; echo out; exit 3']
   expect((await agent.runTask(['do it', ...tool])).code).toBe(4)
   expect(eventsOf(agent)).toEqual(['decision', 'start', 'end', 'sent', 'refused'])
-  const result = {
-    type: 'user.custom_tool_result',
-    custom_tool_use_id: 'c1',
-    content: [{ type: 'text', text: 'the command failed with exit code 3' }],
-    is_error: true,
-  }
+  const content = [{ type: 'text', text: 'the command failed with exit code 3' }]
+  const result = { type: 'user.custom_tool_result', custom_tool_use_id: 'c1', content, is_error: true }
   expect(agent.audit()[2]?.result).toEqual(result)
   outcome = 'takes'
   expect((await agent.runTask(tool)).code).toBe(0)
@@ -553,9 +524,7 @@ test('Y95: events run exits with 11 and names a lock file that it cannot create 
   const argv = ['events', 'run', 'x', '-s', 's1', '--audit', long]
   const { code, err, requests } = await run(argv, { cwd: temporaryFolder(), stdin: '' })
   expect({ code, requests }).toEqual({ code: 11, requests: [] })
-  expect(err).toContain(
-    `the lock of the audit file, ${getLockPath(long)}: the name is too long\n  nothing was sent\n`,
-  )
+  expect(err).toContain(`audit file, ${getLockPath(long)}: the name is too long\n  nothing was sent\n`)
 })
 
 const slog = '{"time":"2026-01-01T00:00:00Z","level":"INFO","msg":"x"}'
@@ -569,9 +538,8 @@ test.each([
   const { mode } = statSync(file)
   const { code, err } = await agent.runTask([])
   expect({ code, posts: agent.posts }).toEqual({ code: 11, posts: 0 })
-  expect(err).toContain(
-    `the audit file a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`,
-  )
+  const why = `a.ndjson: line ${badLine} is not an audit line; name another file\n  nothing was sent\n`
+  expect(err).toContain(why)
   expect([readFileSync(file, 'utf8'), statSync(file).mode]).toEqual([text, mode])
   expect(readdirSync(agent.cwd).sort()).toEqual(['.cache', 'a.ndjson', 'allow.json', 'p.json'])
 })

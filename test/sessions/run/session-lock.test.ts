@@ -10,17 +10,10 @@ import {
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
+import { bash, custom, waitsFor } from '../../harness/events.ts'
 import type { RunOptions } from '../../harness/run.ts'
-import {
-  type AgentScript,
-  always,
-  atTerminal,
-  bash,
-  createSignalOptions,
-  custom,
-  openAgent,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import type { AgentScript } from '../../harness/session-service.ts'
+import { always, atTerminal, createSignalOptions, openAgent } from '../../harness/session-service.ts'
 
 /** Creates an agent on a real clock, and a function that runs parley on it. */
 function open(script: AgentScript) {
@@ -33,10 +26,8 @@ function open(script: AgentScript) {
 }
 
 /** A command that runs until the file `go` exists. */
-const tool = [
-  ...['--tool', 'count=echo ran >> runs; until [ -e go ]; do sleep 0.01; done'],
-  ...['--tool-timeout', '1h'],
-]
+const command = 'echo ran >> runs; until [ -e go ]; do sleep 0.01; done'
+const tool = ['--tool', `count=${command}`, '--tool-timeout', '1h']
 
 const until = async (isSo: () => boolean) => {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))

@@ -2,20 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
+import { bash, type Event, endTurn, interrupt, running, says, userSays } from '../../harness/events.ts'
 import { type RunOptions, temporaryFolder } from '../../harness/run.ts'
-import {
-  type AgentScript,
-  always,
-  bash,
-  createSignalOptions,
-  type Event,
-  endTurn,
-  interrupt,
-  openAgent,
-  running,
-  says,
-  userSays,
-} from '../../harness/session-service.ts'
+import { type AgentScript, always, createSignalOptions, openAgent } from '../../harness/session-service.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
 
 const schema = { type: 'object', required: ['verdict'] }
@@ -59,10 +48,8 @@ test.each<[string, AgentScript, string[], string | undefined]>([
 })
 
 const inThread = says('of a thread', { session_thread_id: 'th1' })
-const twoRounds = [
-  [says('first'), bash('t1')],
-  [says('the answer'), inThread],
-]
+const firstRound = [says('first'), bash('t1')]
+const twoRounds = [firstRound, [says('the answer'), inThread]]
 const asks = [[says('half'), bash('t1')], [says('done without')]]
 test.each<[string, Parameters<typeof openAgent>[0], number, string]>([
   ['the last message of the main thread', { history: before, rounds: twoRounds }, 0, 'the answer\n'],
@@ -193,9 +180,7 @@ test('Y152: events run --schema exits with 8 and saves an answer that does not m
   const rounds = [[says(fits), bash('t1')], [says('{}')]]
   const { code, out, err } = await runOn({ rounds, policy: always('deny') }, words)
   expect({ code, out }).toEqual({ code: 8, out: '' })
-  expect(err).toContain(
-    "the answer does not match s.json: $: required: must have required property 'verdict'",
-  )
+  expect(err).toContain("answer does not match s.json: $: required: must have required property 'verdict'")
   const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
   expect(readFileSync(savedPath, 'utf8')).toBe('{}')
   expect(err).toContain('the answer begins: {}')
@@ -279,9 +264,7 @@ test('events run --last saves the answer if stdout fails', async () => {
   const files = readdirSync(TMPDIR).filter((name) => name.startsWith('parley-'))
   const saved = files.map((name) => readFileSync(join(TMPDIR, name), 'utf8'))
   expect({ code, saved }).toEqual({ code: 11, saved: ['the paid answer'] })
-  expect(err).toMatch(
-    /^parley: stdout: no space left on the disk.*\n {2}the task was accepted; .*\n {2}to resume:\n/,
-  )
+  expect(err).toMatch(/^parley: stdout: no space left on the disk.*\n {2}the task was accepted; .*\n {2}to /)
 })
 
 test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { AuditedTask } from '../../../src/sessions/running/task.ts'
 import {
-  type AuditedTask,
   applyTaskAuditLine,
   computeShortSha256,
   createListFacts,
@@ -68,11 +68,6 @@ test('the hash of a task depends on its bytes, and the fingerprint of an event o
 
 test('a sent task whose audit line has an invalid `known` field matches no event', () => {
   const none = { alike: 0, marks: [] }
-  for (const known of [
-    undefined,
-    { alike: 1 },
-    { alike: 1, last: 5, marks: ['m'] },
-    { alike: 1, marks: [5] },
-  ])
+  for (const known of [undefined, { alike: 1 }, { alike: 1, last: 5, marks: [] }, { alike: 1, marks: [5] }])
     expect(applyTaskAuditLine(undefined, { event: 'sent', hash: 'a', known })?.known).toEqual(none)
 })

@@ -1,21 +1,15 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { bash, custom, endTurn, interrupt, running, says, userSays } from '../../harness/events.ts'
 import { answering, type RunOptions, run } from '../../harness/run.ts'
+import type { Outcome } from '../../harness/session-service.ts'
 import {
   always,
   atTerminal,
-  bash,
   createSessionService,
-  custom,
-  endTurn,
   getLockPath,
-  interrupt,
-  type Outcome,
   openAgent,
-  running,
-  says,
-  userSays,
 } from '../../harness/session-service.ts'
 
 const resumedText =

@@ -1,21 +1,9 @@
 import { expect, test } from 'vitest'
+import type { Event } from '../../harness/events.ts'
+import { bash, confirms, endTurn, running, says, userSays, waitsFor } from '../../harness/events.ts'
 import { parseLines, readText } from '../../harness/run.ts'
-import {
-  bash,
-  confirms,
-  createSessionService,
-  createSignal,
-  type Event,
-  endTurn,
-  type PostRule,
-  running,
-  type ScriptEvents,
-  type SessionScript,
-  says,
-  shown,
-  userSays,
-  waitsFor,
-} from '../../harness/session-service.ts'
+import type { PostRule, ScriptEvents, SessionScript } from '../../harness/session-service.ts'
+import { createSessionService, createSignal, shown } from '../../harness/session-service.ts'
 
 const task = ['events', 'run', 'do it', '--last', '--deadline', '300']
 
@@ -56,10 +44,7 @@ test('events run waits for its queued task, which starts 20 s after the turn of 
 })
 
 const later = (event: Event) => shown(event, { after: 20_000 })
-const queued = (processed: number | 'never', next: ScriptEvents): PostRule => ({
-  posted: { processed },
-  next,
-})
+const queued = (processed: number | 'never', next: ScriptEvents) => ({ posted: { processed }, next })
 const otherTurn = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]
 const oneTurn = [shown(says('one answer'), { after: 2_000 }), endTurn]
 test.each<[string, PostRule, number, string]>([
@@ -171,9 +156,8 @@ test('events run --after ID prints the messages after ID as text, and with -o sa
 })
 
 test('events run --after ID reports that the session is idle if ID is the last event', async () => {
-  const { code, out, err } = await createSessionService({ history: before }).run(
-    'events run --after e4'.split(' '),
-  )
+  const service = createSessionService({ history: before })
+  const { code, out, err } = await service.run(['events', 'run', '--after', 'e4'])
   expect([code, out, err]).toEqual([0, '', expect.stringContaining('s1 is idle')])
 })
 

@@ -111,15 +111,12 @@ test.each<[what: string, response: Response, message: string, body?: unknown]>([
 })
 
 test('events send reports the ids of accepted events that it cannot print', async () => {
-  const exchange = respondWith({
-    body: '{"data":[{"id":"e1","type":"user.message"},{"id":"e 2","type":"x"}]}',
-  })
+  const exchange = respondWith({ body: '{"data":[{"id":"e1","type":"x"},{"id":"e 2","type":"x"}]}' })
   const world = { exchange, stdout: createFailingStdout(0, 'ENOSPC') }
   const { code, err } = await run(['events', 'send', 'x', '-s', 's', '--errors', 'json'], world)
   expect(code).toBe(11)
-  expect(JSON.parse(err).error.hints).toEqual([
-    'the event was accepted, only the output failed; ids: e1, "e 2"',
-  ])
+  const hint = 'the event was accepted, only the output failed; ids: e1, "e 2"'
+  expect(JSON.parse(err).error.hints).toEqual([hint])
 })
 
 test('events send exits with 1 and prints the bug location if reading a response throws a TypeError', async () => {
@@ -136,10 +133,8 @@ async function read(response: Response, flags: { raw?: boolean } = {}) {
   const accept = () => steps.push('accept')
   const readable = { status, headers, body, accept } as unknown as Parameters<typeof readReceipt>[1]
   const onAccepted = () => steps.push('accepted')
-  const failure = await readReceipt(context, readable, { isPrinted: true, onAccepted }).catch(
-    (error: CliError) => error,
-  )
-  return { steps, failure }
+  const read = readReceipt(context, readable, { isPrinted: true, onAccepted })
+  return { steps, failure: await read.catch((error: CliError) => error) }
 }
 
 test('events send records the acceptance of the events before it does anything that can fail', async () => {
@@ -155,10 +150,8 @@ test('events send reports a passed deadline if the deadline cut the response', a
 })
 
 const sent = [{ type: 'user.message', content: 'a' }, { type: 'user.interrupt' }]
-const [first, second] = [
-  { id: 'e1', type: 'user.message' },
-  { id: 'e2', type: 'user.interrupt' },
-]
+const first = { id: 'e1', type: 'user.message' }
+const second = { id: 'e2', type: 'user.interrupt' }
 
 test.each<[which: string, receipt: { id?: string; type: string }[], expected: object[]]>([
   ['sent events with the ids of the response', [first, second], [{ ...sent[0], id: 'e1' }, second]],

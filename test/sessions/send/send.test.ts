@@ -1,17 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { confirms } from '../../harness/events.ts'
 import { answering, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
-import { confirms } from '../../harness/session-service.ts'
 
 const given = '{"type":"user.interrupt","x":1.10}'
 
 async function send(argv: string[], world: RunOptions = {}) {
-  const options = {
-    exchange: answering('{"data":[]}'),
-    ...world,
-    env: { PARLEY_SESSION: 'sesn_1', ...world.env },
-  }
+  const env = { PARLEY_SESSION: 'sesn_1', ...world.env }
+  const options = { exchange: answering('{"data":[]}'), ...world, env }
   const ended = await run(['events', 'send', ...argv], options)
   const body = ended.requests[0]?.text ?? ''
   const events: Record<string, unknown>[] = body === '' ? [] : JSON.parse(body).events
@@ -164,9 +161,8 @@ test.each<[string, unknown, string]>([
 )
 
 test('events send reports all problems of the events together', async () => {
-  const ended = await send([], {
-    stdin: JSON.stringify([{ type: 'x' }, confirmation({ tool_use_id: '' }), system]),
-  })
+  const events = [{ type: 'x' }, confirmation({ tool_use_id: '' }), system]
+  const ended = await send([], { stdin: JSON.stringify(events) })
   expect(ended.err.split('\n')).toHaveLength(5)
   expect(ended.err).toMatch(
     /^parley: stdin: 3 problems\n {2}events\[0\]\.type.*\n {2}events\[1\]\.tool_use_id.*\n {2}events\[2\]/,
@@ -276,9 +272,8 @@ const exchange = answering(JSON.stringify({ data }))
 
 test('events send prints the accepted events as tab-separated lines, as a table on a terminal, or as ids', async () => {
   const pipe = await send(['x'], { exchange })
-  expect(pipe.out).toBe(
-    'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\nsevt_2\tuser.interrupt\t\t\n',
-  )
+  const row = 'sevt_1\tuser.message\t2026-01-01T00:00:00Z\ta\\tb\\nc\\\\\n'
+  expect(pipe.out).toBe(`${row}sevt_2\tuser.interrupt\t\t\n`)
   const terminal = await send(['x'], { exchange, tty: ['stdout'] })
   const [head, first, second] = terminal.out.split('\n')
   expect(head).toBe('ID      TYPE            TIME                 TEXT')
@@ -292,9 +287,8 @@ test('events send on a terminal escapes control characters of the response, also
   const evil = '{"data":[{"id":"\\u001b[2J\u009b\u202e","type":"t"}]}'
   const world: RunOptions = { exchange: answering(evil), tty: ['stdout'] }
   expect((await send(['x', '--ids'], world)).out).toBe('^[[2J\\u009b\\u202e\n')
-  expect((await send(['x', '--raw'], world)).out).toBe(
-    '{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}\n',
-  )
+  const { out } = await send(['x', '--raw'], world)
+  expect(out).toBe('{"data":[{"id":"\\u001b[2J\\u009b\\u202e","type":"t"}]}\n')
 })
 
 test('events send does not accept --retry-unknown, because it must not send events twice', async () => {
@@ -369,11 +363,8 @@ writeFileSync(join(cwd, 'tune.mp3'), Buffer.from('ID3\x03\0\0\0\0\0\0', 'latin1'
 writeFileSync(join(cwd, 'latin1.txt'), Buffer.from('caf\xe9', 'latin1'))
 
 const notes = { type: 'text', text: 'notes.md:\n# Notes\n' }
-const source = (media_type: string, bytes: Buffer) => ({
-  type: 'base64',
-  media_type,
-  data: bytes.toString('base64'),
-})
+const inBase64 = (media_type: string, data: string) => ({ type: 'base64', media_type, data })
+const source = (media_type: string, bytes: Buffer) => inBase64(media_type, bytes.toString('base64'))
 const image = { type: 'image', source: source('image/png', png) }
 const document = { type: 'document', source: source('application/pdf', pdf) }
 const words = { type: 'text', text: 'What is this?' }

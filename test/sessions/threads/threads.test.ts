@@ -1,23 +1,19 @@
 import { expect, test } from 'vitest'
-import { parseLines } from '../../harness/run.ts'
+import type { Event } from '../../harness/events.ts'
 import {
-  always,
   bash,
   confirms,
-  createSessionService,
   custom,
-  type Event,
   endTurn,
   interrupt,
-  type PostRule,
   running,
-  type ScriptEvents,
-  type SessionScript,
   says,
-  shown,
   userSays,
   waitsFor,
-} from '../../harness/session-service.ts'
+} from '../../harness/events.ts'
+import { parseLines } from '../../harness/run.ts'
+import type { PostRule, ScriptEvents, SessionScript } from '../../harness/session-service.ts'
+import { always, createSessionService, shown } from '../../harness/session-service.ts'
 
 const inThread = { session_thread_id: 'th1' }
 const threadStatus = (status: string, more: object = {}): Event => ({
@@ -243,10 +239,8 @@ test('--errors json prints each warning on its own line', async () => {
 })
 
 test('events run marks a redacted part of a message, and warns about the part with --last', async () => {
-  const answer = {
-    type: 'agent.message',
-    content: [{ type: 'redacted' }, { type: 'text', text: 'the rest' }],
-  }
+  const answer = says('the rest')
+  answer.content = [{ type: 'redacted' }, { type: 'text', text: 'the rest' }]
   const service = createSessionService({ posts: [task([running, answer, endTurn])] })
   const shownAll = await service.run(['events', 'run', 'do it'])
   expect(shownAll.out).toContain('[redacted]the rest\n')
@@ -259,19 +253,17 @@ test('events run marks the image of a message, and warns about the image with --
   const answer = { type: 'agent.message', content: [texts[0], { type: 'image', source: {} }, texts[1]] }
   const service = createSessionService({ posts: [task([running, answer, endTurn])] })
   expect((await service.run(['events', 'run', 'do it'])).out).toContain('before[image]after\n')
-  expect(await service.run([...runArguments, '-q'])).toMatchObject({
-    code: 0,
-    out: 'beforeafter\n',
-    err: "parley: the answer also has a part of type 'image', which parley does not print; 'parley events list --raw' prints it\n",
-  })
+  const last = await service.run([...runArguments, '-q'])
+  expect([last.code, last.out]).toEqual([0, 'beforeafter\n'])
+  expect(last.err).toContain(
+    "parley: the answer also has a part of type 'image', which parley does not print; ",
+  )
 })
 
 /** Runs a command that sends a task. The service then adds the events `next`, and measures the seconds. */
 async function follow(next: ScriptEvents, argv: string[]) {
-  const service = createSessionService({
-    posts: [{ next }],
-    history: [userSays('x'), says('before'), endTurn],
-  })
+  const history = [userSays('x'), says('before'), endTurn]
+  const service = createSessionService({ posts: [{ next }], history })
   const start = service.timers.now()
   const { code, err } = await service.run(argv)
   return { code, err, seconds: Math.floor((service.timers.now() - start) / 1000), posts: service.posts }
@@ -371,9 +363,8 @@ test('events run --last exits with 8 if no event follows the last workflow run',
 })
 
 const followQuiet = async (options = {}) => {
-  const service = openTask([...starts, later(ended('w1'))], {
-    session: () => ({ id: 's1', status: 'running' }),
-  })
+  const session = () => ({ id: 's1', status: 'running' })
+  const service = openTask([...starts, later(ended('w1'))], { session })
   const { code, err } = await service.run([...runReported, '--deadline', '5m'], options)
   expect(code, err).toBe(15)
   return err.split('\n').filter((line) => line.startsWith('parley: '))
@@ -426,11 +417,8 @@ test.each<[string, ScriptEvents, PostRule]>([
   ['a working session', [running, created('w1'), spent], { next: [endTurn] }],
   ['an idle session, although the list hides the interrupt', [...starts, later(spent)], { posted: hidden }],
 ])('events run at a limit interrupts %s, and warns about open runs', async (_, next, rule) => {
-  const posts = [
-    { type: 'user.message', next },
-    { type: 'user.interrupt', ...rule },
-  ]
-  const service = createSessionService({ posts })
+  const interrupted = { type: 'user.interrupt', ...rule }
+  const service = createSessionService({ posts: [{ type: 'user.message', next }, interrupted] })
   const { code, err } = await service.run([...runReported, '-q', '--max-total-tokens', '10'])
   expect({ code, replies: service.replies() }).toEqual({ code: 15, replies: [[interrupt]] })
   for (const words of ['review-w1 (w1)', 'may continue to spend', 'budget']) expect(err).toContain(words)
