@@ -1,8 +1,9 @@
 const fs = require('node:fs')
-const { dirname, isAbsolute } = require('node:path')
+const { dirname } = require('node:path')
 const { Script } = require('node:vm')
+const openCacheFolder = require('./cache-folder.cjs')
 
-const { platform, env } = process
+const { platform } = process
 const isWindows = platform === 'win32'
 // `join` would make V8 compile Node's code for paths, which takes 2 % of the time of a usage error.
 const program = `${dirname(__dirname)}/dist`
@@ -131,11 +132,11 @@ function writeCode(file, script, origin) {
  * contain hostile code. NODE_DISABLE_COMPILE_CACHE turns the cache off, as in Node.
  */
 function findCodeFolder() {
-  const caches = env.NODE_DISABLE_COMPILE_CACHE ? undefined : findCachesFolder()
-  if (!caches || !isAbsolute(caches)) return undefined
-  const folder = `${caches}/parley`
   try {
-    if (!isSafeFolder(folder, caches)) return undefined
+    const folder = process.env.NODE_DISABLE_COMPILE_CACHE
+      ? undefined
+      : openCacheFolder(process.env, isOwnedByUser)
+    if (!folder) return undefined
     // The name contains the version of Node, because each version compiles its own code.
     const owner = `${program.replace(/[^\w.]+/g, '-').slice(-150)}-${process.version}-${process.arch}`
     return { prefix: `${folder}/${owner}`, compiler: describeCompiler() }
@@ -143,37 +144,6 @@ function findCodeFolder() {
     return undefined
   }
 }
-
-function findCachesFolder() {
-  if (isWindows) return env.LOCALAPPDATA
-  if (env.XDG_CACHE_HOME || !env.HOME) return env.XDG_CACHE_HOME
-  return `${env.HOME}/${platform === 'darwin' ? 'Library/Caches' : '.cache'}`
-}
-
-/** parley executes the code in the folder, so only the user may write to it. Creates a missing folder. */
-function isSafeFolder(folder, caches) {
-  const isThere = statLink(caches) !== undefined
-  if (!ownsPathAndTarget(isThere ? caches : dirname(caches))) return false
-  const stat = statLink(folder)
-  if (!stat) {
-    // Creates each folder separately, because a recursive mkdir never ends in places such as /proc.
-    if (!isThere) fs.mkdirSync(caches, 0o700)
-    fs.mkdirSync(folder, 0o700)
-    return true
-  }
-  if (!stat.isDirectory() || !isOwnedByUser(stat)) return false
-  if (!isWindows && stat.mode & 0o077) fs.chmodSync(folder, 0o700)
-  return true
-}
-
-/**
- * If the path is a link, checks its target, too. Run by root, parley must not change another user's home, or
- * the target of a link there.
- */
-const ownsPathAndTarget = (path) =>
-  isWindows || [fs.lstatSync(path), fs.statSync(path)].every(({ uid }) => uid === process.getuid())
-
-const statLink = (path) => fs.lstatSync(path, { throwIfNoEntry: false })
 
 /** Windows protects the user's folders, and Node reports neither owner nor mode there. */
 const isOwnedByUser = ({ uid, mode }) => isWindows || (uid === process.getuid() && (mode & 0o022) === 0)

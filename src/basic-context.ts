@@ -62,6 +62,11 @@ export interface Host extends ProcessInfo {
   onSignal?(clean: (exit: number) => string): void
   /** The first SIGINT calls `act` instead of ending the process. A later SIGINT ends the process. */
   interceptInterrupt?(act: () => void): { release(): void; raise(): Promise<never> }
+  /**
+   * Returns parley's folder in the user's cache folder. Its data may be lost. Returns `undefined` if the folder
+   * is not safe. Throws the errors of the file system.
+   */
+  openCacheFolder?: ((env: ProcessInfo['env']) => string | undefined) | undefined
   exitAfter?(milliseconds: number): void
   reportBugs?(report: (error: unknown) => Promise<number>): () => void
   /**

@@ -13,7 +13,7 @@ import {
 import { createStdStream, findStdinKind } from './std-streams.ts'
 import { realTimers } from './timers.ts'
 
-export function createProcessHost(): Host {
+export function createProcessHost(openCacheFolder: Host['openCacheFolder']): Host {
   // `--errors json` promises a single line on stderr, so Node must not print its warnings.
   process.removeAllListeners('warning')
   // If stderr is closed, its text is lost and the run continues.
@@ -48,6 +48,7 @@ export function createProcessHost(): Host {
       return runCommandOnTerminal(...command)
     },
     limitYoungGeneration,
+    openCacheFolder,
   }
 }
 

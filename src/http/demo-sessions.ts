@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import type { StoredSession } from '../emulator/sessions/agent.ts'
 import type { SessionStore } from '../emulator/sessions/sessions.ts'
 import { CliError, describeFileError } from '../errors.ts'
-import { openCacheFolder } from '../io/cache-folder.ts'
+import { requireCacheFolder } from '../io/cache-folder.ts'
 import { writeFileAtomically } from '../io/file-output.ts'
 import { acquireLock } from '../io/lock.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
@@ -18,7 +18,7 @@ export function openDemoSessions({ host, messages, cleanups, deadline }: Context
   let lastContent = ''
   const isFresh = ({ updated }: StoredSession) =>
     host.timers.wallTime() - Date.parse(updated) < unusedSessionLifetimeMs
-  const findFile = () => join(openCacheFolder(host), 'demo-sessions.json')
+  const findFile = () => join(requireCacheFolder(host), 'demo-sessions.json')
 
   function noteOnce(words: string): void {
     if (!isReported) messages.note(words)

@@ -1,10 +1,9 @@
-import { chmodSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import type { ProcessInfo } from '../basic-context.ts'
 import type { Context } from '../context.ts'
-import { CliError, describeFileError } from '../errors.ts'
-import { makePrivateFolder } from '../io/cache-folder.ts'
+import { CliError, describeFileError, hasErrorCode } from '../errors.ts'
 import { acquireLock, type FileLock } from '../io/lock.ts'
 import {
   createProfileFileError,
@@ -102,5 +101,9 @@ function prepareProtected(path: string, info: ProcessInfo): void {
 function makeFolderWithParents(folder: string): void {
   if (lstatIfExists(folder)) return
   if (dirname(folder) !== folder) makeFolderWithParents(dirname(folder))
-  makePrivateFolder(folder)
+  try {
+    mkdirSync(folder, 0o700)
+  } catch (error) {
+    if (!hasErrorCode(error, 'EEXIST')) throw error
+  }
 }

@@ -1,4 +1,5 @@
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
@@ -86,6 +87,8 @@ export const homeVariables = (home: string) => ({
   LOCALAPPDATA: join(home, '.cache'),
 })
 
+const openCacheFolder = createRequire(import.meta.url)('../../bin/cache-folder.cjs')
+
 /**
  * Runs parley in this process, with its own home folder and environment. Throws if JSON output does not have
  * the documented fields.
@@ -110,6 +113,7 @@ export async function run(argv: string[], options: RunOptions = {}): Promise<End
     stdout: { ...stdout.end, columns, rows },
     stderr: { ...stderr.end, columns, rows },
     timers: createFastClock(),
+    openCacheFolder,
     ...Object.fromEntries(Object.entries(replaced).filter(([, value]) => value !== undefined)),
     ...(exchangeOrNetwork === 'network'
       ? {}

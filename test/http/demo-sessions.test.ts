@@ -81,10 +81,10 @@ test('W33: if demo sessions cannot be saved, they end with the process, and parl
   const nowhere = { env: { XDG_CACHE_HOME: '', HOME: '', LOCALAPPDATA: '' } }
   const ended = await send('use a tool', 's', nowhere)
   expect(ended.code).toBe(12)
-  expect(ended.err.match(/sessions are lost when this process ends: no cache folder/g)).toHaveLength(1)
+  expect(ended.err.match(/sessions are lost when this process ends: no safe cache folder/g)).toHaveLength(1)
   expect((await parley(['events', 'list', '-s', 's'], nowhere)).out).toBe('')
   writeFileSync(join(home, 'cache/parley'), 'a file')
-  expect(await send('hello')).toMatchObject({ code: 0, err: expect.stringContaining('it is not a folder') })
+  expect(await send('hello')).toMatchObject({ code: 0, err: expect.stringContaining('no safe cache folder') })
 })
 
 test('with the demo profile, only a command that sends something prints that the emulator answers', async () => {

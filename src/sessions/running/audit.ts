@@ -3,7 +3,7 @@ import type { Context } from '../../context.ts'
 import type { Deadline } from '../../deadline.ts'
 import { CliError, convertFileErrors, describeFileError, toFileFailure } from '../../errors.ts'
 import { AppendedFile } from '../../io/appended-file.ts'
-import { openCacheFolder } from '../../io/cache-folder.ts'
+import { requireCacheFolder } from '../../io/cache-folder.ts'
 import { acquireLock, type FileLock } from '../../io/lock.ts'
 import { toAbsolutePath } from '../../io/paths.ts'
 import { splitLines } from '../../io/raw-lines.ts'
@@ -132,7 +132,7 @@ export class Audit {
     const session = this.#session
     try {
       const name = `session-${digest(`${normalizeAddress(address)}\0${session}`)}`
-      await this.#lock(join(openCacheFolder(host), name), `session ${session}`, deadline)
+      await this.#lock(join(requireCacheFolder(host), name), `session ${session}`, deadline)
     } catch (error) {
       if (error instanceof CliError) throw error
       messages.note(`cannot lock ${session}, so two runs may work on it: ${describeFileError(error)}`)
