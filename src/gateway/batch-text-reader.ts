@@ -1,36 +1,34 @@
 import type { BatchLine } from '../batch/input.ts'
-import { describeCutAnswer, describeUnusableAnswer } from '../content/answer-checks.ts'
+import { describeCutAnswer, describeUnusableAnswer, listAnswerWarnings } from '../content/answer-checks.ts'
 import type { AnswerSchema } from '../content/schema/schema.ts'
 import { readTokenUsage } from '../content/tokens.ts'
+import type { Context } from '../context.ts'
 import { type CliError, toFailure } from '../errors.ts'
 import type { ReadableResponse } from '../http/call.ts'
-import type { Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../wire/gateway/answer-decoder.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { createResponseError } from '../wire/problem/problem.ts'
 import { parseReceivedBody } from '../wire/received-json.ts'
 import { readAnswerBody } from './answer-body.ts'
 import type { AnswerPartOutcome, ContinuedAnswer } from './continued-answer.ts'
-import type { BatchAnswerReader } from './line-call.ts'
+import { type BatchAnswerReader, recordLineAnswer } from './line-call.ts'
 
 interface BatchTextRules {
-  timers: Timers
+  context: Context
   failOnCut?: boolean
   schema?: AnswerSchema | undefined
-  isRaw: boolean
   /**
    * Empty list for results of `image --raw`. Without `files`, such a result would count as a result of
    * `chat`.
    */
   files?: string[]
-  recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void
 }
 
 /** Reads the text of an answer. With `--raw`, reads the bodies of the responses instead. */
 export class BatchTextReader implements BatchAnswerReader {
   readonly #line: BatchLine
   readonly #rules: BatchTextRules
+  readonly #isRaw: boolean
   /** Texts of the complete parts, or with `--raw` their response bodies. */
   readonly #parts: string[] = []
   #incompletePart: string[] = []
@@ -43,10 +41,12 @@ export class BatchTextReader implements BatchAnswerReader {
   constructor(line: BatchLine, rules: BatchTextRules) {
     this.#line = line
     this.#rules = rules
+    this.#isRaw = rules.context.flags.raw ?? false
   }
 
   async read(response: HttpResponse): Promise<AnswerPartOutcome> {
-    const { isRaw, timers, recordAnswerUsage } = this.#rules
+    const { context } = this.#rules
+    const isRaw = this.#isRaw
     const contentType = response.headers['content-type'] ?? ''
     const pieces: string[] = []
     this.#incompletePart = pieces
@@ -60,22 +60,24 @@ export class BatchTextReader implements BatchAnswerReader {
     this.#decoder = decoder
     const { summary, otherContent } = decoder
     try {
-      await readAnswerBody(response, decoder, { onChunk: decoder.push, timers })
+      await readAnswerBody(response, decoder, { onChunk: decoder.push, timers: context.host.timers })
       decoder.end()
       // Throws for a stream of several events, because the result contains the response as one JSON value.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
-      recordAnswerUsage(this.#line, summary)
+      recordLineAnswer(context, this.#line, summary)
       this.#parts.push(pieces.join(''))
       this.#incompletePart = []
       return { summary, hasContent: decoder.hasContent(), otherContent }
     } catch (error) {
-      if (readTokenUsage(summary)) recordAnswerUsage(this.#line, summary)
+      if (readTokenUsage(summary)) recordLineAnswer(context, this.#line, summary)
       throw toFailure(error)
     }
   }
 
   async finish(_: ReadableResponse, { end }: ContinuedAnswer) {
-    const { isRaw, files, failOnCut, schema } = this.#rules
+    const { files, failOnCut, schema } = this.#rules
+    const isRaw = this.#isRaw
+    const warnings = listAnswerWarnings(end, !isRaw)
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, isRaw, failOnCut })
@@ -83,8 +85,12 @@ export class BatchTextReader implements BatchAnswerReader {
     // body of the answer.
     if (missing !== undefined)
       throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
-    if (isRaw) return { files, response: this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text }
-    return schema ? { json: await schema.check(text, describeCutAnswer(end)) } : { text }
+    if (isRaw) {
+      const response = this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text
+      return { content: { files, response }, warnings }
+    }
+    const content = schema ? { json: await schema.check(text, describeCutAnswer(end)) } : { text }
+    return { content, warnings }
   }
 
   addReceivedPart(failure: CliError): CliError | undefined {
@@ -101,7 +107,7 @@ export class BatchTextReader implements BatchAnswerReader {
 
   get #received(): string {
     const all = [...this.#parts, this.#incompletePart.join('')]
-    return all.filter((part) => part !== '').join(this.#rules.isRaw ? '\n' : '')
+    return all.filter((part) => part !== '').join(this.#isRaw ? '\n' : '')
   }
 }
 

@@ -5,7 +5,6 @@ import {
   recordAnswerUsage,
 } from '../batch/input.ts'
 import type { ParsedBatchLine } from '../batch/parsed-line.ts'
-import { listAnswerWarnings } from '../content/answer-checks.ts'
 import { buildRequestBody } from '../content/body.ts'
 import { type PromptArguments, readPromptTexts } from '../content/prompt.ts'
 import type { AnswerRequest, AnswerSchema } from '../content/schema/schema.ts'
@@ -21,13 +20,15 @@ import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 import { type BodyFlags, createBodyParts } from './body-flags.ts'
 import { type AnswerPartReader, ContinuedAnswer, type SendPartRequest } from './continued-answer.ts'
 
-export interface BatchAnswerReader extends AnswerPartReader<BatchLineAnswer['content']> {
-  readonly warnings?: readonly string[]
+interface LineContent {
+  content: BatchLineAnswer['content']
+  warnings: string[]
+}
+
+export interface BatchAnswerReader extends AnswerPartReader<LineContent> {
   /** Returns the failure with the received part of this answer, or `undefined` if nothing was received. */
   addReceivedPart(failure: CliError): CliError | undefined
 }
-
-type OpenBatchAnswerReader = (line: BatchLine) => BatchAnswerReader | Promise<BatchAnswerReader>
 
 interface SharedLineParts {
   endpoint: typeof endpoints.chat | typeof endpoints.image
@@ -36,7 +37,16 @@ interface SharedLineParts {
   /** Called for lines without a model. Throws a usage error if no model is set. */
   model(): string
   schema?: AnswerSchema | undefined
-  isTextOnly?: boolean
+  openReader(line: BatchLine, input: ParsedBatchLine): BatchAnswerReader | Promise<BatchAnswerReader>
+}
+
+export function recordLineAnswer(
+  { reportData }: Pick<Context, 'reportData'>,
+  line: BatchLine,
+  summary: AnswerSummary,
+): void {
+  addAnswerSummaryToReport(reportData, summary)
+  recordAnswerUsage(line, readTokenUsage(summary))
 }
 
 /**
@@ -46,13 +56,13 @@ interface SharedLineParts {
 const placeholder = 'the prompt\0'
 
 export async function createLineCaller(
-  outer: Context,
+  context: Context,
   settings: ResolvedSettings,
-  { endpoint, options, inputs, model, schema, isTextOnly }: SharedLineParts,
+  { endpoint, options, inputs, model, schema, openReader }: SharedLineParts,
 ) {
   const { prompt, files } = inputs
   const bodyParts = createBodyParts(options, inputs, schema)
-  const before = await readPromptTexts(outer.input, prompt)
+  const before = await readPromptTexts(context.input, prompt)
   const after = [...files, ...(schema?.parts ?? [])]
   // Lines with a prompt have the same body except for the prompt. Inserting each prompt into one sample is
   // several times faster than building each body.
@@ -62,13 +72,12 @@ export async function createLineCaller(
   const buildGiven = (text: string) =>
     buildRequestBody({ ...bodyParts, given: { text, name: 'its body' }, turn: [...before, ...after] })
   // A batch prints the responses in its results, so `raw` is off for each request.
-  const context = { ...outer, flags: { ...outer.flags, raw: false } }
-  const caller = createServiceCaller(context, settings, true)
+  const caller = createServiceCaller({ ...context, flags: { ...context.flags, raw: false } }, settings, true)
   const { family, retries } = settings.values
-  const { retryUnknown = false } = outer.flags
+  const { retryUnknown = false } = context.flags
 
   /** A retry of the call requests only the answers and parts that have not arrived yet. */
-  function createCall(model: string, body: string, openReader: OpenBatchAnswerReader): BatchLineCall {
+  function createCall(model: string, body: string, input: ParsedBatchLine): BatchLineCall {
     let request: AnswerRequest | undefined
     let current: { answer: ContinuedAnswer; reader: BatchAnswerReader } | undefined
     /** The answer before the current one, which did not match the schema. */
@@ -76,7 +85,7 @@ export async function createLineCaller(
 
     async function query(body: Uint8Array, line: BatchLine, requireNext: () => void) {
       if (previous && !current) requireRetry(previous.mismatch, requireNext)
-      current ??= { answer: new ContinuedAnswer(body), reader: await openReader(line) }
+      current ??= { answer: new ContinuedAnswer(body), reader: await openReader(line, input) }
       const { answer, reader } = current
       const onAttempt = (getState: () => DeliveryState) => {
         line.attempts++
@@ -85,9 +94,8 @@ export async function createLineCaller(
       const send: SendPartRequest = (part, read) =>
         caller.call(endpoint, { params: { family, model }, body: part, onAttempt }, read)
       try {
-        const content = await answer.receive(send, reader, { requireNext, isRepeated: true })
+        const { content, warnings } = await answer.receive(send, reader, { requireNext, isRepeated: true })
         const { summary } = answer.end
-        const warnings = [...listAnswerWarnings(answer.end, isTextOnly), ...(reader.warnings ?? [])]
         return {
           content,
           model: summary.model,
@@ -121,18 +129,13 @@ export async function createLineCaller(
   }
 
   return {
-    context,
     retry: { repeat: endpoint.repeat, retries, retryUnknown },
     preview: ({ model, body }: BatchLineCall) =>
       caller.preview(endpoint, { params: { family, model }, body: Buffer.from(body) }),
-    prepare(line: ParsedBatchLine, openReader: OpenBatchAnswerReader): BatchLineCall {
+    prepare(line: ParsedBatchLine): BatchLineCall {
       if (line.model !== undefined) encodePathSegment('model', line.model)
       const body = 'prompt' in line ? insertPrompt(line.prompt) : buildGiven(line.body)
-      return createCall(line.model ?? model(), body, openReader)
-    },
-    recordAnswerUsage(line: BatchLine, summary: AnswerSummary): void {
-      addAnswerSummaryToReport(context.reportData, summary)
-      recordAnswerUsage(line, readTokenUsage(summary))
+      return createCall(line.model ?? model(), body, line)
     },
   }
 }

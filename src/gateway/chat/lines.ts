@@ -1,5 +1,3 @@
-import type { BatchLine } from '../../batch/input.ts'
-import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
 import { isCutBatchResult } from '../../content/answer-checks.ts'
 import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
@@ -15,25 +13,21 @@ export async function createChatBatchMethods(
   { options, words }: { options: ChatOptions; words: string[] },
 ) {
   const { values } = settings
-  const { raw = false } = context.flags
   const inputs = await readPromptArguments(context.input, options, words)
   const quiet = { ...context, messages: { ...context.messages, note() {} } }
-  const { schemaRetries = 0 } = options
+  const { schemaRetries = 0, failOnCut = values.failOnCut } = options
   const schema =
     inputs.schema &&
     (await (await loadSchemaModule()).createAnswerSchema(quiet, settings, inputs.schema, schemaRetries))
-  const model = () => chooseChatModel(options.model, values)
-  const common = { endpoint: endpoints.chat, options, inputs, model, schema, isTextOnly: !raw }
-  const caller = await createLineCaller(context, settings, common)
-  const failOnCut = options.failOnCut ?? values.failOnCut
-  const rules = {
-    timers: context.host.timers,
-    failOnCut,
+  const rules = { context, failOnCut, schema }
+  const caller = await createLineCaller(context, settings, {
+    endpoint: endpoints.chat,
+    options,
+    inputs,
+    model: () => chooseChatModel(options.model, values),
     schema,
-    isRaw: raw,
-    recordAnswerUsage: caller.recordAnswerUsage,
-  } as const
-  const openReader = (line: BatchLine) => new BatchTextReader(line, rules)
+    openReader: (line) => new BatchTextReader(line, rules),
+  })
   return {
     ...caller,
     /**
@@ -42,6 +36,5 @@ export async function createChatBatchMethods(
      */
     isAccepted: (result: Record<string, unknown>) =>
       !Object.hasOwn(result, 'files') && !(failOnCut && isCutBatchResult(result)),
-    prepare: (input: ParsedBatchLine) => caller.prepare(input, openReader),
   }
 }

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { BatchLine } from '../../batch/input.ts'
 import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
-import { isCutBatchResult } from '../../content/answer-checks.ts'
+import { isCutBatchResult, listAnswerWarnings } from '../../content/answer-checks.ts'
 import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
 import { CliError, usageError } from '../../errors.ts'
@@ -10,9 +10,8 @@ import { endsInSeparator, toAbsolutePath } from '../../io/paths.ts'
 import { addSavedDataToFailure } from '../../io/saved-data.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
-import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
 import { BatchTextReader } from '../batch-text-reader.ts'
-import { type BatchAnswerReader, createLineCaller } from '../line-call.ts'
+import { type BatchAnswerReader, createLineCaller, recordLineAnswer } from '../line-call.ts'
 import { createImageReader, findCutAnswerFailure } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
@@ -24,30 +23,25 @@ export async function createImageBatchMethods(
   settings: ResolvedSettings,
   { options, words }: { options: ImageOptions; words: string[] },
 ) {
-  const { host, flags } = context
   const { failOnCut = settings.values.failOnCut } = options
-  const folder = readFolder(options, host.platform)
+  const folder = readFolder(options, context.host.platform)
   const inputs = await readPromptArguments(context.input, options, words)
   const model = () => chooseImageModel(options, settings)
-  const common = { endpoint: endpoints.image, options, inputs, model }
-  const caller = await createLineCaller(context, settings, common)
-  const { context: lineContext, recordAnswerUsage } = caller
-  const rawRules = { isRaw: true, files: [], timers: host.timers, recordAnswerUsage }
+  const rawRules = { context, files: [] }
 
-  async function openReader(input: ParsedBatchLine, line: BatchLine): Promise<BatchAnswerReader> {
-    if (flags.raw) return new BatchTextReader(line, rawRules)
+  async function openReader(line: BatchLine, input: ParsedBatchLine): Promise<BatchAnswerReader> {
+    if (context.flags.raw) return new BatchTextReader(line, rawRules)
     const prompt = 'prompt' in input ? input.prompt : readPromptOfBody(line.call.body)
     const fileStem = `${String(line.index).padStart(6, '0')}-${createImageName(prompt)}`
     const replaces = options.force ?? false
     // The destination is checked before the request, because an answer that cannot be saved would cost money.
-    const destination = await openImageDestination(lineContext, { output: folder, fileStem, replaces })
-    const onSummary = (summary: AnswerSummary) => recordAnswerUsage(line, summary)
-    return createImageLineReader(lineContext, destination, { onSummary, failOnCut })
+    const destination = await openImageDestination(context, { output: folder, fileStem, replaces })
+    return createImageLineReader(context, line, { destination, failOnCut })
   }
 
+  const shared = { endpoint: endpoints.image, options, inputs, model, openReader }
   return {
-    ...caller,
-    prepare: (input: ParsedBatchLine) => caller.prepare(input, (line) => openReader(input, line)),
+    ...(await createLineCaller(context, settings, shared)),
     isAccepted({ files, stopReason }: Record<string, unknown>): boolean {
       // An image without a stop reason may be whole, so the line is not requested again.
       if (failOnCut && isCutBatchResult({ stopReason: stopReason ?? undefined })) return false
@@ -80,21 +74,20 @@ function readFolder({ output }: ImageOptions, platform: NodeJS.Platform): string
 
 function createImageLineReader(
   context: Context,
-  destination: ImageDestination,
-  { onSummary, failOnCut }: { onSummary(summary: AnswerSummary): void; failOnCut: boolean },
+  line: BatchLine,
+  { destination, failOnCut }: { destination: ImageDestination; failOnCut: boolean },
 ): BatchAnswerReader {
   const files: string[] = []
   const warnings: string[] = []
   const onSaved = async (path: string) => void files.push(path)
   const warn = (message: string) => void warnings.push(message)
   const reading = createImageReader(context, {
-    onSummary,
+    onSummary: (summary) => recordLineAnswer(context, line, summary),
     save: (images, earlier) => saveImages(context, images, { destination, warn, earlier, onSaved }),
   })
   const { links, texts } = reading.findings
   const addSavedFiles = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
   return {
-    warnings,
     read: reading.read,
     addReceivedPart(cause) {
       const part = reading.saveReceivedPart()
@@ -111,10 +104,10 @@ function createImageLineReader(
       })
       const problem = failure ?? (failOnCut ? findCutAnswerFailure(end, warnings) : undefined)
       if (problem) throw addSavedFiles(problem)
+      const text = texts.join('\n') || undefined
       return {
-        files,
-        links: links.length > 0 ? links : undefined,
-        text: texts.join('\n') || undefined,
+        content: { files, links: links.length > 0 ? links : undefined, text },
+        warnings: [...listAnswerWarnings(end), ...warnings],
       }
     },
   }
