@@ -3,25 +3,19 @@ import { saveAnswerAfterFailure, saveReceivedAnswer } from '../../content/saved-
 import { readTokenUsage } from '../../content/tokens.ts'
 import type { Context } from '../../context.ts'
 import { type CliError, toFailure } from '../../errors.ts'
-import type { FileOutput } from '../../io/file-output.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
 import { type AnswerSummary, needsContinuation } from '../../wire/gateway/answer-forms.ts'
-import { type FoundImage, ImageFinder } from '../../wire/gateway/found-images.ts'
+import { ImageFinder } from '../../wire/gateway/found-images.ts'
 import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPartOutcome } from '../continued-answer.ts'
 import { detectImageFormat } from './format.ts'
+import { type ImageSaveOptions, saveImages } from './saving.ts'
 
-interface ImageReaderOptions {
+interface ImageReaderOptions extends Omit<ImageSaveOptions, 'earlier'> {
   /** Called for each part of the answer. A failed part without token counts may be skipped. */
   onSummary(summary: AnswerSummary): void
-  /**
-   * Saves the images of one part. `earlier` is the number of images before this part. Throws a `CliError`.
-   */
-  save(images: readonly FoundImage[], earlier: number): Promise<void>
-  /** The body of a failed answer is saved next to this file. */
-  file?: FileOutput | undefined
 }
 
 /**
@@ -31,6 +25,7 @@ interface ImageReaderOptions {
 export function createImageReader(context: Context, reading: ImageReaderOptions) {
   const finder = new ImageFinder()
   const { findings } = finder
+  const { file } = reading.destination
   let decoder: AnswerDecoder | undefined
   let bytes: Uint8Array = new Uint8Array()
   let failure: CliError | undefined
@@ -40,13 +35,13 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   async function saveFoundImages(): Promise<void> {
     const earlier = saved
     saved = findings.images.length
-    if (saved > earlier) await reading.save(findings.images.slice(earlier), earlier)
+    if (saved > earlier) await saveImages(context, findings.images.slice(earlier), { ...reading, earlier })
   }
 
   async function withSavedBody(failure: CliError): Promise<CliError> {
     if (bytes.length === 0) return failure
     const { extension = getTextExtension(bytes) } = (await detectImageFormat(bytes)) ?? {}
-    return saveAnswerAfterFailure(context, failure, bytes, extension, reading.file)
+    return saveAnswerAfterFailure(context, failure, bytes, extension, file)
   }
 
   return {
@@ -105,7 +100,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
     saveReceivedPart() {
       const received = decoder?.unread() ?? new Uint8Array()
-      return saveReceivedAnswer(context, received, getTextExtension(received), reading.file)
+      return saveReceivedAnswer(context, received, getTextExtension(received), file)
     },
 
     async saveRemainingImages(): Promise<void> {

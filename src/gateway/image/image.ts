@@ -22,7 +22,7 @@ import {
 import { createImageReader, findCutAnswerFailure, type ImageReader } from './answer.ts'
 import { openImageDestination } from './destination.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
-import { type ImageSaveOptions, printImagePath, printStdoutLine, saveImages } from './saving.ts'
+import { type ImageSaveOptions, printImagePath, printStdoutLine } from './saving.ts'
 
 export interface ImageOptions extends BodyFlags {
   output?: string
@@ -59,9 +59,10 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     await show(bytes, extension)
   }
   const reading = createImageReader(context, {
-    file: destination.file,
+    destination,
+    warn,
+    onSaved,
     onSummary: (summary) => addAnswerSummaryToReport(context.reportData, summary),
-    save: (images, earlier) => saveImages(context, images, { destination, earlier, warn, onSaved }),
   })
   const { texts } = reading.findings
   const answer = new ContinuedAnswer(body)

@@ -16,7 +16,6 @@ import { createImageReader, findCutAnswerFailure } from './answer.ts'
 import { type ImageDestination, openImageDestination } from './destination.ts'
 import { chooseImageModel, type ImageOptions } from './image.ts'
 import { createImageName, readPromptOfBody } from './name.ts'
-import { saveImages } from './saving.ts'
 
 export async function createImageBatchMethods(
   context: Context,
@@ -79,11 +78,11 @@ function createImageLineReader(
 ): BatchAnswerReader {
   const files: string[] = []
   const warnings: string[] = []
-  const onSaved = async (path: string) => void files.push(path)
-  const warn = (message: string) => void warnings.push(message)
   const reading = createImageReader(context, {
     onSummary: (summary) => recordLineAnswer(context, line, summary),
-    save: (images, earlier) => saveImages(context, images, { destination, warn, earlier, onSaved }),
+    destination,
+    warn: (message) => void warnings.push(message),
+    onSaved: async (path) => void files.push(path),
   })
   const { links, texts } = reading.findings
   const addSavedFiles = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
