@@ -21,7 +21,6 @@ import type { AnswerPartOutcome, ContinuedAnswer } from '../continued-answer.ts'
 export interface AnswerPrintOptions {
   file?: FileOutput | undefined
   isMarkdown?: boolean
-  returnsText?: boolean
   isStreamed?: boolean
   failOnCut?: boolean
   schema?: AnswerSchema | undefined
@@ -35,20 +34,8 @@ export type AnswerOutput = Awaited<ReturnType<typeof openAnswerOutput>>
  * `--raw` the received bytes. With a schema, the output prints the text only after the schema's check.
  */
 export async function openAnswerOutput(context: Context, printing: AnswerPrintOptions) {
-  const {
-    file,
-    isMarkdown = false,
-    schema,
-    isStreamed = false,
-    failOnCut,
-    returnsText,
-    showsUsage,
-  } = printing
-  const {
-    flags,
-    cleanups,
-    host: { timers },
-  } = context
+  const { file, isMarkdown = false, schema, isStreamed = false, failOnCut, showsUsage } = printing
+  const { flags, cleanups, host } = context
   const isRaw = flags.raw ?? false
   const waiting = createSpinner(context)
   const output = file ?? waiting.wrapOutput(context.output)
@@ -56,6 +43,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
   const printer = await createAnswerPrinter({ ...context, output }, { isMarkdown, waiting })
   const shown = isRaw ? raw : printer
   const text = new AnswerText()
+  let matchingJson: string | undefined
   let received: AnswerDecoder | undefined
   let unreported: AnswerSummary | undefined
   /**
@@ -103,12 +91,10 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     hasOutput: () => hasOutput,
 
     async read(response: HttpResponse): Promise<AnswerPartOutcome> {
-      const hasEarlierParts = unprinted.length > 0
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
       const { summary, otherContent } = decoder
       received = decoder
       unreported = summary
-      let hasBodyEnded = false
 
       async function onChunk(chunk: Uint8Array): Promise<void> {
         const count = unprinted.length
@@ -118,8 +104,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        await readAnswerBody(response, decoder, { onChunk, timers })
-        hasBodyEnded = true
+        await readAnswerBody(response, decoder, { onChunk, timers: host.timers })
         decoder.end()
         if (hasOutput || file) await print()
         if (writer.failure) throw writer.failure
@@ -127,10 +112,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         unreported = undefined
         return { summary, hasContent: decoder.hasContent(), otherContent }
       } catch (error) {
-        // If the text was decoded only at the end of the body, parley saves the text after a failure and
-        // prints nothing.
-        const isUnstreamed = hasBodyEnded && !hasOutput && !isStreamed && !isRaw
-        if (!hasEarlierParts && !isUnstreamed && !(error instanceof OutputClosedError)) await print()
+        // If parley has printed nothing before the failure, it saves the text and prints nothing.
+        const isBegun = hasOutput || isStreamed || isRaw
+        if (isBegun && !(error instanceof OutputClosedError)) await print()
         breakLine()
         if (isErrorAnswer(error) && !decoder.hasContent()) received = undefined
         throw writer.failure ? joinFailures(writer.failure, error) : error
@@ -139,26 +123,19 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       }
     },
 
-    /**
-     * Returns the text if `returnsText` is set or a schema is given, otherwise an empty text. With a schema,
-     * the text is the matching JSON. Throws a `CliError` if the answer is unusable or does not match.
-     */
-    async finish(
-      response: ReadableResponse,
-      { end }: Pick<ContinuedAnswer, 'end'>,
-    ): Promise<{ text: string }> {
+    /** Throws a `CliError` if the answer is unusable or does not match the schema. */
+    async finish(response: ReadableResponse, { end }: Pick<ContinuedAnswer, 'end'>): Promise<void> {
       const missing = describeUnusableAnswer(end, { isBlank: text.isBlank, isRaw, failOnCut })
-      const answer = { text: returnsText || schema ? text.read() : '' }
       if (schema && missing === undefined) {
         response.accept()
-        answer.text = await schema.check(answer.text, describeCutAnswer(end)).catch((error: unknown) => {
+        matchingJson = await schema.check(text.read(), describeCutAnswer(end)).catch((error: unknown) => {
           printUsageLine(context, end.summary, showsUsage)
           const saved = saveFiles()
           if (saved)
             context.messages.warn(`the answer also has images or files: the received data ${saved.outcome}`)
           throw error
         })
-        unprinted.push(answer.text)
+        unprinted.push(matchingJson)
       }
       if (text.isBlank) unprinted = []
       await print()
@@ -173,8 +150,10 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       await file?.commit()
       const saved = saveFiles()
       printWarningsAndUsageLine(context, end, showsUsage, !isRaw, saved)
-      return answer
     },
+
+    /** Returns the text of the answer, or with a schema the matching JSON. */
+    text: () => matchingJson ?? text.read(),
 
     /**
      * Saves the received data that was not printed, and reports the usage of a cut part. Must be synchronous,

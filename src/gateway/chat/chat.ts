@@ -79,7 +79,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const printOptions: AnswerPrintOptions = {
     file,
     isMarkdown,
-    returnsText: conversation !== undefined,
     isStreamed: via !== undefined,
     failOnCut: options.failOnCut ?? values.failOnCut,
     schema,
@@ -124,15 +123,16 @@ export async function runChat(context: Context, options: ChatOptions, words: str
         return answerOutput.read(response)
       },
       async finish(response) {
-        const printed = await (answerOutput as AnswerOutput).finish(response, answer)
-        answerOutput?.close()
+        const finished = answerOutput as AnswerOutput
+        await finished.finish(response, answer)
+        finished.close()
         answerOutput = undefined
         mismatch = undefined
         isAnswered = true
         response.accept()
         const { system } = inputs
         const role = values.answerRole
-        await conversation?.addTurn({ question: turn, answer: printed.text, role, system, model })
+        await conversation?.addTurn({ question: turn, answer: finished.text(), role, system, model })
       },
     }
     try {
