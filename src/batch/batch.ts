@@ -68,32 +68,28 @@ async function requestLines(
 ): Promise<void> {
   const { source, registry, tally } = input
   const { host, deadline, tracker } = context
+  const { isAccepted, retry } = handlers
   const { concurrency = defaultConcurrency, maxTotalTokens: maxTokens = Infinity, maxFailed } = options
+  const { results: name, resume: isResumed } = options
   // The results file is opened before the input is read, because its results show which lines are finished.
   // If the input is invalid, a cleanup deletes a results file that this run created.
   const results =
-    options.results === undefined
+    name === undefined
       ? undefined
-      : await openResultsFile(context, {
-          name: options.results,
-          isResumed: options.resume,
-          registry,
-          tally,
-          isAccepted: handlers.isAccepted,
-        }).catch((error: unknown) => {
-          throw toFileFailure(error, options.results ?? '').with({ consequence: 'nothing was sent' })
+      : await openResultsFile(context, { name, isResumed, registry, tally, isAccepted }).catch((error) => {
+          throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
         })
   const lines = await readBatchInput(input)
   const reporter = new BatchReporter(context, tally, results !== undefined)
   const noteRequestsNotInInput = () => {
     const requests = registry.endInput()
     const which = `${formatNumber(requests)} request${requests === 1 ? ' that is' : 's that are'}`
-    if (requests > 0) reporter.note(`${options.results} has results of ${which} not in the input`)
+    if (requests > 0) reporter.note(`${name} has results of ${which} not in the input`)
   }
   if (source.isRepeatable) noteRequestsNotInInput()
   const limits = {
     concurrency,
-    retry: handlers.retry,
+    retry,
     deadlineMs: deadline.atMs,
     maxTokens,
     getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
@@ -106,7 +102,7 @@ async function requestLines(
     },
     onInterrupt: () => reporter.describeSummary(),
     describeRerun: () =>
-      options.resume
+      isResumed
         ? { mayDuplicate: run.mayDuplicate }
         : { retry: wouldPayAgain(options, tally) ? 'never' : 'later' },
   }

@@ -62,11 +62,10 @@ function chooseLine({ gate, waitingForRetry, next }: BatchState): BatchLine | un
   return gate.outage ? (fresh ?? waitingForRetry[0]) : (waitingForRetry[0] ?? fresh)
 }
 
-export const createTokenLimitError = ({ maxTokens }: BatchLimits) =>
-  new CliError(
-    'stopped',
-    `the answers reached the limit of ${formatTokenCount(maxTokens)} (--max-total-tokens)`,
-  )
+export const createTokenLimitError = ({ maxTokens }: BatchLimits) => {
+  const limit = formatTokenCount(maxTokens)
+  return new CliError('stopped', `the answers reached the limit of ${limit} (--max-total-tokens)`)
+}
 
 /**
  * Classifies the effect of a failed request on the batch:
@@ -205,13 +204,9 @@ export function recordRefusal(gate: RequestGate, pauseNumber: number, refusal: F
 
 const getRetryAfterMs = ({ error }: FailedRequest) => (error.details.retryAfterSeconds ?? 0) * 1000
 
-const newPause = (
-  { pause, pausesSinceSuccess: { count, totalMs } }: RequestGate,
-  now: number,
-  lengthMs: number,
-) => ({
+const newPause = ({ pause, pausesSinceSuccess: last }: RequestGate, now: number, lengthMs: number) => ({
   pause: { number: pause.number + 1, until: now + lengthMs },
-  pausesSinceSuccess: { count: count + 1, totalMs: totalMs + lengthMs },
+  pausesSinceSuccess: { count: last.count + 1, totalMs: last.totalMs + lengthMs },
 })
 
 /**
@@ -239,11 +234,8 @@ export function recordOutageFailure(
   return { ...gate, outage: 'paused', ...newPause(gate, now, lengthMs) }
 }
 
-function requireAllowedWait(
-  { error, now, deadlineMs }: FailedRequest,
-  waitMs: number,
-  failedMs: number,
-): void {
+function requireAllowedWait(failed: FailedRequest, waitMs: number, failedMs: number): void {
+  const { error, now, deadlineMs } = failed
   const fail = (kind: FailureKind, why: string, deadline?: true) => {
     throw new CliError(kind, `${error.message}; ${why}`, { ...error.details, deadline })
   }

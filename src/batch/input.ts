@@ -114,10 +114,7 @@ export class BatchTally {
  * Counts an answer of a line. Call this as soon as the usage is known, because the answer is billed even if a
  * later step fails.
  */
-export function recordAnswerUsage(
-  line: Pick<BatchLine, 'answers' | 'usage' | 'tally'>,
-  usage: AnswerTokenCounts | undefined,
-): void {
+export function recordAnswerUsage(line: BatchLine, usage: AnswerTokenCounts | undefined): void {
   const total = usage?.totalTokens ?? undefined
   addCountsToSums(line.usage, usage, line.answers++)
   line.tally.tokens += total ?? 0

@@ -12,16 +12,13 @@ import { toOneLineJson } from '../wire/page.ts'
 import type { BatchLine, BatchLineAnswer, BatchTally } from './input.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
 
-interface EarlierRuns {
+export interface ResultsFileOptions {
+  name: string
+  isResumed: boolean | undefined
   registry: BatchLineRegistry
   tally: BatchTally
   /** Returns whether this run accepts an earlier run's successful result. If omitted, the run accepts all. */
   isAccepted?(result: Record<string, unknown>): boolean
-}
-
-export interface ResultsFileOptions extends EarlierRuns {
-  name: string
-  isResumed: boolean | undefined
 }
 
 export type ResultsFile = Awaited<ReturnType<typeof openResultsFile>>
@@ -88,7 +85,7 @@ export async function openResultsFile(
 
 export async function readEarlierResults(
   chunks: AsyncIterable<Uint8Array>,
-  { registry, tally, isAccepted }: EarlierRuns,
+  { registry, tally, isAccepted }: Omit<ResultsFileOptions, 'name' | 'isResumed'>,
 ) {
   let count = 0
   let otherLines = 0
@@ -118,7 +115,7 @@ const describeOtherLines = (count: number, first: number): string =>
     ? `line ${first} is not a result, so its request may be sent again`
     : `${count} lines, from line ${first}, are not results, so their requests may be sent again`
 
-function readResult(text: string, isAccepted: EarlierRuns['isAccepted'] = () => true) {
+function readResult(text: string, isAccepted: ResultsFileOptions['isAccepted'] = () => true) {
   const line = tryParseJson(text)
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line

@@ -21,11 +21,8 @@ export interface PromptArguments {
   files: MessagePart[]
 }
 
-export async function readPromptArguments(
-  input: InputReader,
-  { schema, system, input: path, file = [] }: PromptFlags,
-  words: string[],
-): Promise<PromptArguments> {
+export async function readPromptArguments(input: InputReader, flags: PromptFlags, words: string[]) {
+  const { schema, system, input: path, file = [] } = flags
   const named: PromptArguments = { files: [] }
   if (schema !== undefined) named.schema = { name: schema, text: await input.readText(schema, '--schema -') }
   // Flags are read before piped text, because a flag may name stdin.
@@ -51,11 +48,7 @@ export async function readPromptArguments(
  * `turn` has only the files. `text` is the prompt without the files; `image` derives file names from `text`.
  * Throws a usage error if there is no prompt.
  */
-export async function readPromptInputs(
-  { input }: Pick<Context, 'input'>,
-  options: PromptFlags,
-  words: string[],
-) {
+export async function readPromptInputs({ input }: Context, options: PromptFlags, words: string[]) {
   const { prompt, files, ...named } = await readPromptArguments(input, options, words)
   if (prompt?.trim() === '') throw usageError('the prompt is empty')
   if (prompt !== undefined) {

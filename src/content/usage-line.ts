@@ -18,11 +18,7 @@ export function printWarningsAndUsageLine(
 }
 
 /** Prints `alpha-2.5-pro · end_turn · 12 tokens in · 5 out · 1.2 s` on a terminal or with `--usage`. */
-export function printUsageLine(
-  context: Context,
-  answer: AnswerSummary,
-  showsUsage: boolean | undefined,
-): void {
+export function printUsageLine(context: Context, answer: AnswerSummary, showsUsage = false): void {
   const { host, flags, messages, reportData } = context
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${toOneLine(answer.id, 200)}`)

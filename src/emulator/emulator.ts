@@ -122,10 +122,7 @@ function refuseCredential(
 
 const maxMessageLength = 4000
 
-async function refuseInvalid(
-  { endpoint, headers, body }: Call,
-  isStrict = false,
-): Promise<EmulatedResponse | undefined> {
+async function refuseInvalid({ endpoint, headers, body }: Call, isStrict = false) {
   const schema = await endpoint.request?.()
   const invalid = schema ? listProblems(schema, body, headers['content-type']) : []
   const problems = [...invalid, ...(isStrict ? listUndocumentedBetas(headers) : [])]

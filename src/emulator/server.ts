@@ -94,11 +94,7 @@ async function write(answer: HttpResponse, response: ServerResponse): Promise<vo
   response.end()
 }
 
-async function abortRequest(
-  error: unknown,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function abortRequest(error: unknown, request: IncomingMessage, response: ServerResponse) {
   // Lets Node send the written bytes before the connection closes.
   await new Promise(setImmediate)
   if (response.headersSent) request.socket.destroySoon()

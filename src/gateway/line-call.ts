@@ -40,11 +40,7 @@ interface SharedLineParts {
   openReader(line: BatchLine, input: ParsedBatchLine): BatchAnswerReader | Promise<BatchAnswerReader>
 }
 
-export function recordLineAnswer(
-  { reportData }: Pick<Context, 'reportData'>,
-  line: BatchLine,
-  summary: AnswerSummary,
-): void {
+export function recordLineAnswer({ reportData }: Context, line: BatchLine, summary: AnswerSummary): void {
   addAnswerSummaryToReport(reportData, summary)
   recordAnswerUsage(line, readTokenUsage(summary))
 }

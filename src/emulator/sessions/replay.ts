@@ -66,11 +66,7 @@ function findNextClientEvent(record: readonly EventItem[], from: number): number
   return index < 0 ? record.length : index
 }
 
-function findRecorded(
-  record: readonly EventItem[],
-  parameter: ClientEvent,
-  from: number,
-): number | undefined {
+function findRecorded(record: readonly EventItem[], parameter: ClientEvent, from: number) {
   for (const [index, { event }] of record.slice(from).entries()) {
     if (!isClientEvent(event)) return undefined
     if (matchesEvent(parameter, event)) return from + index

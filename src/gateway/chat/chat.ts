@@ -61,17 +61,18 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   // The field `stream` is set before the fields of `--set`, so that `--set stream=false` overrides it.
   if (via === 'body') bodyParts.assignments.unshift(createJsonAssignment(['stream'], 'true'))
   const endpoint = via === 'path' ? endpoints.streamChat : endpoints.chat
+  const bodyText = buildRequestBody({
+    ...bodyParts,
+    given: given ?? conversation?.stored,
+    turn: [...turn, ...(schema?.parts ?? [])],
+  })
   const parts = {
     params: { family: values.family, model },
-    body: Buffer.from(
-      buildRequestBody({
-        ...bodyParts,
-        given: given ?? conversation?.stored,
-        turn: [...turn, ...(schema?.parts ?? [])],
-      }),
-    ),
+    body: Buffer.from(bodyText),
     query: via && via !== 'body' ? 'alt=sse' : undefined,
     headers: via && { Accept: 'text/event-stream, application/json' },
+    requireLock: conversation?.requireLock,
+    meanwhile: () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownLayout()]),
   }
 
   const caller = createServiceCaller(context, settings)
@@ -88,8 +89,6 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   // pipe.
   const isRead = conversation !== undefined || context.flags.report !== undefined
   const output = isRead ? ignoreClosedReader(context.output) : context.output
-  const meanwhile = () => Promise.all([loadAnswer(), isMarkdown && loadMarkdownLayout()])
-  const requireLock = conversation?.requireLock
   let answerOutput: AnswerOutput | undefined
   let mismatch: CliError | undefined
   let isAnswered = false
@@ -111,11 +110,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   async function query(first: Uint8Array): Promise<void> {
     const answer = new ContinuedAnswer(first)
     const send: SendPartRequest = (body, read) =>
-      caller.call(
-        endpoint,
-        { ...parts, requireLock, body, meanwhile, hasOutput: answerOutput?.hasOutput() },
-        read,
-      )
+      caller.call(endpoint, { ...parts, body, hasOutput: answerOutput?.hasOutput() }, read)
     const reader: AnswerPartReader<void> = {
       async read(response) {
         const { openAnswerOutput } = await loadAnswer()
@@ -146,11 +141,9 @@ export async function runChat(context: Context, options: ChatOptions, words: str
       throw error
     }
   }
-  await context.tracker
-    .during(hooks, () =>
-      schema ? schema.retryUntilMatching({ body: parts.body, retries: 0 }, query) : query(parts.body),
-    )
-    .finally(() => answerOutput?.close())
+  const work = () =>
+    schema ? schema.retryUntilMatching({ body: parts.body, retries: 0 }, query) : query(parts.body)
+  await context.tracker.during(hooks, work).finally(() => answerOutput?.close())
   if (fileName !== undefined) addFileToReport(context.reportData, fileName)
   if (file?.savedNote) context.messages.note(file.savedNote)
 }

@@ -124,10 +124,7 @@ export type ImageReader = ReturnType<typeof createImageReader>
 const getTextExtension = (bytes: Uint8Array): string =>
   /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
 
-const createMissingImageError = (
-  texts: string[],
-  { stopReason, stopMessage = '' }: AnswerSummary,
-): CliError =>
+const createMissingImageError = (texts: string[], { stopReason, stopMessage = '' }: AnswerSummary) =>
   createResponseError(
     `the answer has no image${stopReason ? `: ${stopReason}` : ''}`,
     [...texts, stopMessage].join(' ').trim() || undefined,

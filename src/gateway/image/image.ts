@@ -108,12 +108,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
 /**
  * Prints the received bytes for `--raw`. Fails only if the service sends an error or a body that is not JSON.
  */
-async function printRawAnswer(
-  context: Context,
-  send: SendPartRequest,
-  body: Uint8Array,
-  showsUsage: boolean | undefined,
-): Promise<void> {
+async function printRawAnswer(context: Context, send: SendPartRequest, body: Uint8Array, showsUsage = false) {
   const { openAnswerOutput } = await import('../chat/answer.ts')
   const output = await openAnswerOutput(context, { showsUsage })
   const answer = new ContinuedAnswer(body)
@@ -134,11 +129,8 @@ const lostImages = {
   onInterrupt: () => 'the answer was received; images whose path was not printed are lost',
 }
 
-async function saveAnswer(
-  context: Context,
-  { findings: { images, links }, saveFoundImages }: Pick<ImageReader, 'findings' | 'saveFoundImages'>,
-  output: string | undefined,
-): Promise<void> {
+async function saveAnswer(context: Context, reading: ImageReader, output: string | undefined): Promise<void> {
+  const { images, links } = reading.findings
   for (const uri of links)
     context.messages.note(`the answer links to an image, which is not downloaded: ${uri}`)
   // A message would shorten long links and redact text that looks like a secret, so the links are the answer.
@@ -146,7 +138,7 @@ async function saveAnswer(
     throw createResponseError('the answer has only links to images, which -o - does not write').with({
       answer: links.join('\n'),
     })
-  await saveFoundImages()
+  await reading.saveFoundImages()
   // The images are saved before links are printed, because writing to stdout may fail.
   if (output !== '-') for (const uri of links) await printStdoutLine(context, uri)
   await context.output.flush()

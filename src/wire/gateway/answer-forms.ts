@@ -88,12 +88,8 @@ export const isMessageEvent = (value: unknown): value is Record<string, unknown>
   isObject(value) && typeof value.type === 'string' && /^(message|content_block)_|^ping$/.test(value.type)
 
 /** Reads an event of a stream in the Messages format (src/wire/README.md: public clients, 7). */
-export function readMessageEvent({
-  message: start,
-  content_block: block,
-  delta,
-  usage,
-}: Fields): AnswerPiece {
+export function readMessageEvent(event: Fields): AnswerPiece {
+  const { message: start, content_block: block, delta, usage } = event
   const message = toFields(start)
   return createPiece([isObject(start) ? start.content : start, block, delta].flatMap(toBlocks), {
     ...message,

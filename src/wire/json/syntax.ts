@@ -1,9 +1,6 @@
 import { findEndOfJsonValue, skipBlanks } from './scanner.ts'
 
-export function findJsonSyntaxError(
-  text: string,
-  maxDepth: number,
-): { offset: number; reason: string } | undefined {
+export function findJsonSyntaxError(text: string, maxDepth: number) {
   try {
     const end = skipBlanks(text, readValue(text, skipBlanks(text, 0), maxDepth))
     return end < text.length ? { offset: end, reason: 'end of text expected' } : undefined
