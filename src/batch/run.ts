@@ -264,12 +264,7 @@ export class BatchRun implements BatchState {
    * - `wait`: the line waits for the end of a pause, unless the batch stops first
    * - a number: the line is retried after this number of milliseconds
    */
-  #decideAfterFailure(
-    line: BatchLine,
-    error: CliError,
-    pauseNumber: number,
-    now: number,
-  ): CliError | 'wait' | number {
+  #decideAfterFailure(line: BatchLine, error: CliError, pauseNumber: number, now: number) {
     const effect = classifyLineFailure(error)
     if (effect === 'stop') {
       this.#stop(error)

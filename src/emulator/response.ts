@@ -35,11 +35,7 @@ const errorTypes: Record<number, string> = {
   529: 'overloaded_error',
 }
 
-export function toErrorResponse(
-  status: number,
-  message: string,
-  headers?: Record<string, string>,
-): EmulatedResponse {
+export function toErrorResponse(status: number, message: string, headers?: Record<string, string>) {
   const type = errorTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   const requestId = createRandomId('req')
   const error = { type, message: `emulator: ${message}` }

@@ -56,10 +56,7 @@ export async function* limitChunks(
   }
 }
 
-export async function* prependChunk(
-  first: Uint8Array,
-  others: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
+export async function* prependChunk(first: Uint8Array, others: AsyncIterator<Uint8Array>) {
   yield first
   yield* { [Symbol.asyncIterator]: () => others }
 }

@@ -33,7 +33,8 @@ export function createSchemaValidator(schema: unknown) {
     // Only the first problem is listed, because other problems may follow from it.
     if (!draft.check(schema)) return failing(describeAll(draft.check.errors?.slice(0, 1)))
     for (const part of [...listSubschemas(schema)]) {
-      for (const [name, type] of validatorOnlyKeywords) if (typeof part[name] === type) delete part[name]
+      for (const [name, type] of Object.entries(validatorOnlyKeywords))
+        if (typeof part[name] === type) delete part[name]
       if (namesProto(part)) return failing(['a property must not be named __proto__'])
     }
     const ignored = findIgnoredKeywords(schema, validator)
@@ -54,11 +55,7 @@ export function createSchemaValidator(schema: unknown) {
  * Keywords that only ajv defines, and the type of the values that ajv interprets. parley removes the
  * keywords, because the drafts ignore unknown keywords.
  */
-const validatorOnlyKeywords = [
-  ['$async', 'boolean'],
-  ['nullable', 'boolean'],
-  ['id', 'string'],
-] as const
+const validatorOnlyKeywords = { $async: 'boolean', nullable: 'boolean', id: 'string' }
 
 /** ajv ignores a property named `__proto__`, so an answer could have any value there. */
 const namesProto = ({ properties, patternProperties }: SchemaObject): boolean =>

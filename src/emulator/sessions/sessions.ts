@@ -161,11 +161,7 @@ const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 
-function createPage<T>(
-  items: readonly T[],
-  query: URLSearchParams,
-  toJson: (item: T) => string,
-): EmulatedResponse {
+function createPage<T>(items: readonly T[], query: URLSearchParams, toJson: (item: T) => string) {
   const start = Number(query.get('page') ?? 0)
   const limit = Math.min(Number(query.get('limit') ?? 20), maxPageSize)
   if (!(start >= 0) || !(limit >= 1))

@@ -75,26 +75,19 @@ function readStep(line: string): TaskStep | undefined {
   if (words === 'say') return name === '' && typeof input.text === 'string' ? say(input.text) : undefined
   if (words === 'start') return readRunStep(name, input)
   if (words === 'fail') return /^\S+$/.test(name) ? failServer(name) : undefined
-  const step = readToolUseStep(name, input, permissionsByKeyword.get(words) ?? 'ask')
+  const step = readToolUseStep(name, input, permissionsByKeyword[words] ?? 'ask')
   return step && words.startsWith('thread') ? { ...step, isInThread: true } : step
 }
 
-const permissionsByKeyword = new Map([
-  ['run', 'allow'],
-  ['refuse', 'deny'],
-])
+const permissionsByKeyword: Record<string, string> = { run: 'allow', refuse: 'deny' }
 
 function readToolUseStep(names: string, input: object, permission: string): TaskStep | undefined {
   const [, server, custom, name] = /^(?:mcp\s+(\S+)\s+|(custom)\s+)?(\S+)$/.exec(names) ?? []
   if (name === undefined || (custom && permission !== 'ask')) return undefined
   if (custom) return { type: 'agent.custom_tool_use', fields: { name, input } }
   const reason = { type: 'auto', evaluated_permission: { type: 'deny', reason_code: 'high_risk' } }
-  const fields = {
-    name,
-    input,
-    evaluated_permission: permission,
-    ...(permission === 'deny' ? { evaluation: reason } : {}),
-  }
+  const evaluation = permission === 'deny' ? reason : undefined
+  const fields = { name, input, evaluated_permission: permission, evaluation }
   return server === undefined
     ? { type: 'agent.tool_use', fields }
     : { type: 'agent.mcp_tool_use', fields: { mcp_server_name: server, ...fields } }

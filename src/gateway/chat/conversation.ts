@@ -68,10 +68,8 @@ export async function openConversation(context: Context, name: string) {
       const add = async () => {
         if (answer.trim() === '')
           return messages.note(`${name}: the answer has no text, so nothing was added`)
-        const turn = createListAppendAssignment(
-          ['contents'],
-          JSON.stringify({ role, parts: [{ text: answer }] }),
-        )
+        const content = { role, parts: [{ text: answer }] }
+        const turn = createListAppendAssignment(['contents'], JSON.stringify(content))
         const { text } = (await read()) ?? { text: '{"model":"","contents":[]}' }
         const assignments = [turn, createJsonAssignment(['model'], JSON.stringify(model))]
         const thread = buildRequestBody({ given: { text, name }, turn: question, system, assignments })

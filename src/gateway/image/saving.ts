@@ -74,11 +74,8 @@ async function saveImage(
   if (refusal) throw saveAnswerAfterFailure(context, refusal, bytes, format?.extension)
   if (!format) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
-    throw saveAnswerAfterFailure(
-      context,
-      createResponseError(`the service sent an unknown image format${declared}`),
-      bytes,
-    )
+    const failure = createResponseError(`the service sent an unknown image format${declared}`)
+    throw saveAnswerAfterFailure(context, failure, bytes)
   }
   const { extension, problem } = format
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {

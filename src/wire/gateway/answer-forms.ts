@@ -214,21 +214,19 @@ function subtractTokens(total: TokenCount | undefined, part: TokenCount | undefi
 }
 
 function readCounts(usage: Record<string, unknown>): AnswerTokenCounts {
+  const read = (name: string) => readTokenCount(usage[name])
   // `promptTokenCount` excludes the results of the service's own tools, which are input, too.
-  const inputTokens = sumTokenCounts(
-    readTokenCount(usage.promptTokenCount),
-    readTokenCount(usage.toolUsePromptTokenCount),
-  )
-  const reasoningTokens = readTokenCount(usage.thoughtsTokenCount)
-  const total = readTokenCount(usage.totalTokenCount)
-  const generatedTokens = sumTokenCounts(readTokenCount(usage.candidatesTokenCount), reasoningTokens)
+  const inputTokens = sumTokenCounts(read('promptTokenCount'), read('toolUsePromptTokenCount'))
+  const reasoningTokens = read('thoughtsTokenCount')
+  const total = read('totalTokenCount')
+  const generatedTokens = sumTokenCounts(read('candidatesTokenCount'), reasoningTokens)
   const outputTokens = generatedTokens === undefined ? subtractTokens(total, inputTokens) : generatedTokens
   // `promptTokenCount` includes the cached tokens, so they are not added again.
   const sum = computeTotalTokens({ inputTokens, outputTokens })
   return {
     inputTokens,
     outputTokens,
-    cacheReadInputTokens: readTokenCount(usage.cachedContentTokenCount),
+    cacheReadInputTokens: read('cachedContentTokenCount'),
     reasoningTokens,
     // Some services send a total of 0 next to larger parts, so parley ignores a total of 0.
     totalTokens: total || (sum === undefined ? total : sum),

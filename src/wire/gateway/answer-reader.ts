@@ -179,9 +179,6 @@ function failureInStream(value: unknown) {
   const { message } = readErrorBody(value)
   // After a transient error, such as an overload, the answer counts as cut, because a retry may succeed.
   const isCutOff = ['service', 'rate-limited'].includes(createErrorBodyFailure(value).kind)
-  return createResponseError('the stream ended with an error', message).with({
-    errorIn: 'stream',
-    body: value,
-    isCutOff,
-  })
+  const details = { errorIn: 'stream', body: value, isCutOff } as const
+  return createResponseError('the stream ended with an error', message).with(details)
 }

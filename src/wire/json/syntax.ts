@@ -12,19 +12,15 @@ export function findJsonSyntaxError(text: string, maxDepth: number) {
 
 const createSyntaxError = (offset: number, reason: string) => new SyntaxError(reason, { cause: offset })
 
-const closingBrackets = new Map([
-  ['{', '}'],
-  ['[', ']'],
-])
-
 function readValue(text: string, start: number, maxDepth: number, depth = 0): number {
-  const closing = closingBrackets.get(text.charAt(start))
-  if (closing === undefined) return readScalar(text, start)
+  const isObject = text[start] === '{'
+  if (!isObject && text[start] !== '[') return readScalar(text, start)
+  const closing = isObject ? '}' : ']'
   if (depth === maxDepth) throw createSyntaxError(start, `nested more than ${maxDepth} levels deep`)
   let place = skipBlanks(text, start + 1)
   if (text[place] === closing) return place + 1
   for (;;) {
-    if (closing === '}') {
+    if (isObject) {
       if (text[place] !== '"') throw createSyntaxError(place, 'property name expected')
       const colon = skipBlanks(text, readScalar(text, place))
       if (text[colon] !== ':') throw createSyntaxError(colon, 'colon expected')

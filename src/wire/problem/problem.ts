@@ -190,11 +190,8 @@ const isSuccessCode = (code: unknown): boolean =>
 
 /** The pattern limits every repetition, so a hostile page cannot make matching slow. */
 function readElementText(markup: string, name: string): string | undefined {
-  const element = new RegExp(
-    `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`,
-    'i',
-  )
-  return element.exec(markup)?.[1]?.trim() || undefined
+  const pattern = `<(?:\\w{1,40}:)?${name}(?:\\s[^>]{0,500})?>(?:<!\\[CDATA\\[)?([^<\\]]{0,10000})`
+  return new RegExp(pattern, 'i').exec(markup)?.[1]?.trim() || undefined
 }
 
 export function parseSseValues(text: string): unknown[] {

@@ -53,19 +53,13 @@ const createEventError = (error: z.core.$ZodError, what: string): CliError =>
 const permanent: readonly FailureKind[] = ['credentials', 'refused', 'payment']
 
 /** Returns whether a 2xx response or a stream contained an error that a retry cannot fix. */
-export const isPermanentServiceError = ({
-  kind,
-  details: { isPermanent, status = 200 },
-}: CliError): boolean => isPermanent === true && status < 300 && permanent.includes(kind)
+export const isPermanentServiceError = ({ kind, details }: CliError): boolean =>
+  details.isPermanent === true && (details.status ?? 200) < 300 && permanent.includes(kind)
 
 function streamFailure(value: unknown): CliError {
   const { kind, details } = createUnexpectedBodyFailure(value, '')
   const isPermanent = permanent.includes(kind)
   const message = 'the stream of events ended with an error'
-  return new CliError(isPermanent ? kind : 'response', message, {
-    ...details,
-    errorIn: 'stream',
-    sent: 'yes',
-    isPermanent,
-  })
+  const more = { ...details, errorIn: 'stream', sent: 'yes', isPermanent } as const
+  return new CliError(isPermanent ? kind : 'response', message, more)
 }

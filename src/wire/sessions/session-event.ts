@@ -112,12 +112,10 @@ export const describeEventContent = (event: SessionEvent): string =>
     .join(' ')
 
 /** Lists the types of the blocks that are not text, such as `image` or `redacted`. */
-export const listOtherBlockTypes = (event: SessionEvent): Set<string> =>
-  new Set(
-    readBlocks(event)
-      .filter((block) => readBlockText(block) === undefined)
-      .map(readBlockType),
-  )
+export function listOtherBlockTypes(event: SessionEvent): Set<string> {
+  const others = readBlocks(event).filter((block) => readBlockText(block) === undefined)
+  return new Set(others.map(readBlockType))
+}
 
 /**
  * Returns whether the event is a piece of a text. A piece has no id, and a later event with an id has the
