@@ -42,13 +42,9 @@ export async function runBatch(
   // The source is opened first, so that a pipe with the lines is not added to the prompt.
   const source = await openBatchSource(context, options.batch ?? '')
   const handlers = await createHandlers(context, settings)
-  const input: BatchInput = {
-    source,
-    prepare: handlers.prepare,
-    registry: new BatchLineRegistry(),
-    tally: new BatchTally(),
-    share: options.share,
-  }
+  const registry = new BatchLineRegistry()
+  const tally = new BatchTally()
+  const input: BatchInput = { source, prepare: handlers.prepare, registry, tally, share: options.share }
   try {
     if (context.flags.dryRun)
       for await (const lines of await readBatchInput(input))
@@ -87,13 +83,8 @@ async function requestLines(
     if (requests > 0) reporter.note(`${name} has results of ${which} not in the input`)
   }
   if (source.isRepeatable) noteRequestsNotInInput()
-  const limits = {
-    concurrency,
-    retry,
-    deadlineMs: deadline.atMs,
-    maxTokens,
-    getMaxFailed: () => maxFailed?.getMaxFailed(tally.total) ?? Infinity,
-  }
+  const getMaxFailed = () => maxFailed?.getMaxFailed(tally.total) ?? Infinity
+  const limits = { concurrency, retry, deadlineMs: deadline.atMs, maxTokens, getMaxFailed }
   const run = new BatchRun({ lines, tally, limits, timers: host.timers, reporter, results })
   const hooks: WorkHooks = {
     save() {
@@ -151,11 +142,7 @@ function requireLine({ flags, messages }: Context, { source, tally }: BatchInput
   messages.note(empty)
 }
 
-function addResumeAdvice(
-  stop: CliError | undefined,
-  part: SavedData | undefined,
-  { results }: BatchOptions,
-): CliError | undefined {
+function addResumeAdvice(stop: CliError | undefined, part: SavedData | undefined, { results }: BatchOptions) {
   if (part?.name === undefined) return stop
   const resumeText =
     results === undefined

@@ -39,10 +39,8 @@ export class BatchReporter {
     this.#isPiped = !context.output.isTerminal && context.host.stdout.writeWhole === undefined
     context.reportData.counts = () => this.#counts()
     this.#showProgress()
-    this.#stopProgressLines = printProgressLines(
-      context,
-      (time) => `still at work ${time}: ${this.#progress()}`,
-    )
+    const describeProgress = (time: string) => `still at work ${time}: ${this.#progress()}`
+    this.#stopProgressLines = printProgressLines(context, describeProgress)
   }
 
   async write(line: string): Promise<void> {

@@ -105,13 +105,11 @@ function findRoute(method: string, url: string) {
   return undefined
 }
 
-function refuseCredential(
-  { endpoint: { service }, headers }: Call,
-  { accessToken, apiKey }: EmulatorOptions['credentials'] = {},
-): EmulatedResponse | undefined {
+function refuseCredential({ endpoint, headers }: Call, credentials: EmulatorOptions['credentials'] = {}) {
+  const { service } = endpoint
   const bearer = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1]
   const shown = service === 'gateway' ? bearer : (headers['x-api-key'] ?? bearer)
-  const wanted = (service === 'gateway' ? accessToken : apiKey) ?? shown
+  const wanted = (service === 'gateway' ? credentials.accessToken : credentials.apiKey) ?? shown
   if (shown && shown === wanted) return undefined
   const place =
     service === 'gateway'

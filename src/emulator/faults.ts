@@ -68,7 +68,6 @@ const toFaultResponse = (status: number, why = `--fault requested a ${status}`):
 
 /** Response of a captive portal: a public network answers every request with its login page. */
 const loginPageResponse: EmulatedResponse = {
-  status: 200,
   contentType: 'text/html',
   pieces: ['<!doctype html><html><head><title>Please log in</title></head><body>A web page.</body></html>'],
 }

@@ -3,22 +3,19 @@ import type { HttpResponse } from '../wire/exchange.ts'
 import { encodeSseEvent, type SseEvent } from '../wire/sse.ts'
 
 export interface EmulatedResponse {
-  status: number
-  contentType: string
+  /** Default: 200. */
+  status?: number
+  /** Default: JSON. */
+  contentType?: string
   headers?: Record<string, string>
   pieces: Iterable<string> | AsyncIterable<string>
   /** Ends a stream of events, which would otherwise wait for the next event. */
   close?(): void
 }
 
-export const toJsonResponse = (body: unknown): EmulatedResponse => ({
-  status: 200,
-  contentType: 'application/json',
-  pieces: [JSON.stringify(body)],
-})
+export const toJsonResponse = (body: unknown): EmulatedResponse => ({ pieces: [JSON.stringify(body)] })
 
 export const toEventStreamResponse = (events: SseEvent[]): EmulatedResponse => ({
-  status: 200,
   contentType: 'text/event-stream',
   pieces: events.map(encodeSseEvent),
 })
@@ -47,7 +44,8 @@ export function toErrorResponse(status: number, message: string, headers?: Recor
 }
 
 /** With `isCut`, the body ends with an error in the middle of a piece. */
-export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut = false): HttpResponse {
+export function toHttpResponse(response: EmulatedResponse, isCut = false): HttpResponse {
+  const { pieces, status = 200, contentType = 'application/json', headers, close = () => {} } = response
   // A stream is cut after 60 % of its pieces, so that the client receives a part of the answer.
   const cutAt = Array.isArray(pieces) ? Math.floor(pieces.length * 0.6) : 0
 
@@ -59,19 +57,19 @@ export function toHttpResponse({ pieces, ...response }: EmulatedResponse, isCut 
       if (isLast) throw new CliError('response', 'the emulator cut the connection', { isCutOff: true })
     }
   }
-  const isStream = response.contentType === 'text/event-stream'
+  const isStream = contentType === 'text/event-stream'
   return {
-    status: response.status,
+    status,
     statusText: '',
     headers: {
-      'content-type': response.contentType,
+      'content-type': contentType,
       'cache-control': 'no-store',
       'request-id': createRandomId('req'),
       // Keeps proxies from buffering a stream.
       ...(isStream ? { 'x-accel-buffering': 'no' } : {}),
-      ...response.headers,
+      ...headers,
     },
     body: body(),
-    close: response.close ?? (() => {}),
+    close,
   }
 }

@@ -225,10 +225,8 @@ const maxCheckMs = 10_000
 const memoryLimits = { maxOldGenerationSizeMb: 1024 }
 
 /** Tests run parley from its sources, but start the worker that the build wrote. */
-const address = new URL(
-  import.meta.url.endsWith('.ts') ? '../../../dist/schema-worker.cjs' : './schema-worker.cjs',
-  import.meta.url,
-)
+const folder = import.meta.url.endsWith('.ts') ? '../../../dist' : '.'
+const address = new URL(`${folder}/schema-worker.cjs`, import.meta.url)
 
 /** Waits for the next message. Only this wait keeps the process alive, so an idle thread does not. */
 async function read(thread: Worker): Promise<string[]> {

@@ -42,10 +42,8 @@ export function createSchemaValidator(schema: unknown) {
     const validate: ValidateFunction = validator.compile(schema as object)
     // A schema that refers to itself without end throws here, before any answer is requested.
     validate(null)
-    return {
-      problems: [],
-      validate: (value: unknown) => (validate(value) ? [] : describeAll(validate.errors)),
-    }
+    const findProblems = (value: unknown) => (validate(value) ? [] : describeAll(validate.errors))
+    return { problems: [], validate: findProblems }
   } catch (error) {
     return failing([describeRefusal(error)])
   }

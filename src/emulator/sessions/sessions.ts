@@ -106,7 +106,7 @@ export class EmulatedSessions {
           close()
         }
       }
-      return { status: 200, contentType: 'text/event-stream', pieces: pieces(), close }
+      return { contentType: 'text/event-stream', pieces: pieces(), close }
     })
   }
 
@@ -156,8 +156,6 @@ const encodeEvent = ({ event: { id, type }, text }: EventItem): string =>
   (id === undefined || /[\r\n\0]/.test(id) ? '' : `id: ${id}\n`) + encodeSseEvent({ event: type, data: text })
 
 const createList = (texts: readonly string[], more = ''): EmulatedResponse => ({
-  status: 200,
-  contentType: 'application/json',
   pieces: [`{"data":[${texts.join(',')}]${more}}`],
 })
 

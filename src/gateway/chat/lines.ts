@@ -1,3 +1,4 @@
+import type { BatchLine } from '../../batch/input.ts'
 import { isCutBatchResult } from '../../content/answer-checks.ts'
 import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
@@ -20,16 +21,11 @@ export async function createChatBatchMethods(
     inputs.schema &&
     (await (await loadSchemaModule()).createAnswerSchema(quiet, settings, inputs.schema, schemaRetries))
   const rules = { context, failOnCut, schema }
-  const caller = await createLineCaller(context, settings, {
-    endpoint: endpoints.chat,
-    options,
-    inputs,
-    model: () => chooseChatModel(options.model, values),
-    schema,
-    openReader: (line) => new BatchTextReader(line, rules),
-  })
+  const model = () => chooseChatModel(options.model, values)
+  const openReader = (line: BatchLine) => new BatchTextReader(line, rules)
+  const shared = { endpoint: endpoints.chat, options, inputs, model, schema, openReader }
   return {
-    ...caller,
+    ...(await createLineCaller(context, settings, shared)),
     /**
      * Rejects a result of `image`, which has `files`. The hash of such a result may equal the hash of a
      * `chat` line, because a hash covers only the model and the body.

@@ -69,10 +69,8 @@ async function createFileDestination(context: Context, name: string, replaces: b
   const extension = extname(name)
   const stem = name.slice(0, name.length - extension.length)
   const create = createNumberedFiles(context, { replaces, isNamed: true })
-  return {
-    file: await openFileOutput(name, context),
-    save: (bytes: Uint8Array) => create(bytes, stem, extension),
-  }
+  const file = await openFileOutput(name, context)
+  return { file, save: (bytes: Uint8Array) => create(bytes, stem, extension) }
 }
 
 /**

@@ -21,11 +21,7 @@ export interface ImageSaveOptions {
  * Saves all images. If an image cannot be written to its destination, saves the image in the temporary folder
  * and continues. At the end, throws a `CliError` with all failures.
  */
-export async function saveImages(
-  context: Context,
-  images: readonly FoundImage[],
-  options: ImageSaveOptions,
-): Promise<void> {
+export async function saveImages(context: Context, images: FoundImage[], options: ImageSaveOptions) {
   const { destination, earlier = 0 } = options
   const count = images.length + earlier
   const tooMany =

@@ -40,9 +40,7 @@ function readScalar(text: string, start: number): number {
     return end
   } catch {
     const isText = text[start] === '"'
-    throw createSyntaxError(
-      start,
-      isText ? 'string with an invalid escape, a line break or no end' : 'value expected',
-    )
+    const reason = isText ? 'string with an invalid escape, a line break or no end' : 'value expected'
+    throw createSyntaxError(start, reason)
   }
 }

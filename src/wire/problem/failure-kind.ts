@@ -18,10 +18,8 @@ const normalizeName = (name: string) =>
 const namesByKind: [FailureKind, string][] = [
   ['credentials', 'authentication unauthenticated unauthorized permission permission_denied access_denied'],
   ['credentials', 'forbidden invalid_token invalid_client invalid_api_key 401 403'],
-  [
-    'refused',
-    'invalid_request invalid_argument failed_precondition validation bad_request not_found 400 404',
-  ],
+  ['refused', 'invalid_request invalid_argument failed_precondition validation bad_request'],
+  ['refused', 'not_found 400 404'],
   ['payment', 'billing payment_required 402'],
   ['rate-limited', 'rate_limit resource_exhausted too_many_requests throttling slow_down 429'],
   ['service', 'overloaded unavailable service_unavailable api internal internal_server server'],

@@ -108,13 +108,9 @@ const isFilled = (value: unknown): boolean =>
  */
 export function createErrorBodyFailure(value: unknown): CliError {
   const { message, requestId } = readErrorBody(value)
-  const names = listNames(Array.isArray(value) ? value[0] : value)
-  return new CliError(findFailureKind(names), 'the service answered with an error in a successful response', {
-    errorIn: 'body',
-    body: value,
-    serviceMessage: message,
-    requestId,
-  })
+  const kind = findFailureKind(listNames(Array.isArray(value) ? value[0] : value))
+  const details = { errorIn: 'body', body: value, serviceMessage: message, requestId } as const
+  return new CliError(kind, 'the service answered with an error in a successful response', details)
 }
 
 /**
