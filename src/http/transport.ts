@@ -56,7 +56,7 @@ async function createDemo(context: Context): Promise<Exchange> {
   const exchange = createEmulator({
     store: openDemoSessions(context),
     onNewSession: (id) =>
-      context.messages.note(`the demo profile: created the session ${id}, which did not exist`),
+      context.messages.note(`the demo profile: the session ${id} did not exist, so it begins empty`),
   })
   let isAnnounced = false
   return async (request) => {

@@ -102,5 +102,5 @@ test('the demo has the session sesn_1, and prints a note about an unknown sessio
   expect((await parley(['sessions', 'list'])).out).toMatch(/^sesn_1\t/)
   expect((await parley(['sessions', 'show', 'sesn_1'])).err).toBe('')
   const typo = await parley(['sessions', 'show', 'sesn_l'])
-  expect(typo.err).toBe('parley: the demo profile: created the session sesn_l, which did not exist\n')
+  expect(typo.err).toBe('parley: the demo profile: the session sesn_l did not exist, so it begins empty\n')
 })

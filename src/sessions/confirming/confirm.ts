@@ -38,7 +38,7 @@ export async function confirmToolUses(
   const { allow, deny, message, input } = options
   if (allow && deny) throw usageError('--allow and --deny exclude each other')
   const isBare = ids.length === 0 && input === undefined && !allow && !deny
-  const pending = options.pending ?? (isBare && canPrompt(context))
+  const pending = options.pending ?? (isBare && context.input.stdinKind === 'terminal')
   const sources = [ids.length > 0, pending, input !== undefined]
   if (sources.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await createSessionClient(context, options)
@@ -127,10 +127,7 @@ async function askAndSend(
 ): Promise<void> {
   const { context, parts } = access
   const { pending, follow } = options
-  if (!canPrompt(context))
-    throw usageError(
-      `give --allow or --deny: ${describePromptObstacle(context, '-i FILE or --pending without a pipe')}`,
-    )
+  if (!canPrompt(context)) throw usageError(`give --allow or --deny: ${describePromptObstacle(context)}`)
   const prompted = await readState(access)
   const uses =
     named.length > 0

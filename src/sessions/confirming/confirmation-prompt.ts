@@ -31,15 +31,10 @@ interface PersonDecision {
 export const canPrompt = ({ input, host }: Context): boolean =>
   input.stdinKind === 'terminal' && host.stderr.isTerminal
 
-/**
- * Returns the reason why parley cannot prompt. `alternatives` names arguments or flags that leave stdin to
- * the prompt.
- */
-export function describePromptObstacle({ input, host }: Context, alternatives: string): string {
-  if (!host.stderr.isTerminal)
-    return 'stderr is not a terminal, so parley cannot prompt; to be prompted, do not redirect stderr'
-  if (!input.readsStdin) return 'with --no-stdin, parley cannot prompt'
-  return `stdin is not a terminal, so parley cannot prompt; to be prompted, use ${alternatives}`
+export function describePromptObstacle({ input, host }: Context): string {
+  if (!input.readsStdin && host.stderr.isTerminal) return 'with --no-stdin, parley cannot prompt'
+  const name = host.stderr.isTerminal ? 'stdin' : 'stderr'
+  return `${name} is not a terminal, so parley cannot prompt; to be prompted, connect ${name} to the terminal`
 }
 
 export class ConfirmationPrompt {

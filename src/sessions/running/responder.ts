@@ -222,9 +222,7 @@ export class ToolUseResponder {
     const isAtEnd = !host.stderr.isTerminal && input.stdinKind !== 'terminal' && follower.state.isIdle
     if (isAtEnd && !needsApproval) return
     const obstacle =
-      this.#needsPrompt(judgement) && !canPrompt(context)
-        ? describePromptObstacle(context, 'words or -i FILE for the task')
-        : undefined
+      this.#needsPrompt(judgement) && !canPrompt(context) ? describePromptObstacle(context) : undefined
     const why = needsApproval
       ? "--tool does not answer it, because it needs an approval: use --policy or 'parley events confirm'"
       : decision === 'allow'

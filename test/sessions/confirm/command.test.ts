@@ -121,8 +121,8 @@ test.each<[what: string, argv: string[], said: string, stdin?: string, tty?: typ
   ['an empty list', [], 'no tool use waits', '[]'],
   ['confirmations next to --allow', ['--allow'], hasDecisions, one],
   ['events without a decision', [], 'give --allow or --deny: stderr is not a terminal, so', recorded],
-  ['events on stdin of a terminal', [], 'use -i FILE or --pending without a pipe', recorded, both],
-  ['a pipe next to --pending', ['--pending'], 'use -i FILE or --pending without a pipe', '', both],
+  ['events on stdin of a terminal', [], 'connect stdin to the terminal', recorded, both],
+  ['a pipe next to --pending', ['--pending'], 'connect stdin to the terminal', '', both],
   ['--no-stdin and no decision', ['t1', '--no-stdin'], 'with --no-stdin, parley cannot prompt', '', both],
   ['a value that is not an event', ['--allow'], 'events[0]: is not an event', '"text"'],
   ['ids and --pending', ['t1', '--pending', '--allow'], 'exclude each other'],
@@ -136,6 +136,11 @@ test.each<[what: string, argv: string[], said: string, stdin?: string, tty?: typ
     expect(err).toContain(said)
   },
 )
+
+test('events confirm on a terminal exits with 2 if stderr is redirected', async () => {
+  const { code, err } = await open().confirm([], { stdinKind: 'terminal', tty: ['stdout'] })
+  expect([code, err]).toEqual([2, expect.stringContaining('connect stderr to the terminal')])
+})
 
 test.each([
   ['inputs', { input: { command: 'rm' } }],

@@ -79,8 +79,18 @@ test('events run sends the task once, allows and denies tool uses by the policy,
 const fromPipe: RunOptions = { stdin: 'do it', tty: ['stderr'], env: { NO_COLOR: '1' } }
 const redirected: RunOptions = { stdinKind: 'terminal', tty: ['stdout'] }
 test.each<[string, string[], RunOptions, RegExp]>([
-  ['the task comes from a pipe', ['-'], fromPipe, /n: stdin is not a terminal.* use words or -i FILE for/],
-  ['stderr is redirected', ['go'], redirected, /n: stderr is not a terminal.* do not redirect stderr\n/],
+  [
+    'the task comes from a pipe',
+    ['-'],
+    fromPipe,
+    /n: stdin is not a terminal.* connect stdin to the terminal\n/,
+  ],
+  [
+    'stderr is redirected',
+    ['go'],
+    redirected,
+    /n: stderr is not a terminal.* connect stderr to the terminal\n/,
+  ],
   ['--no-stdin is set', ['go', '--no-stdin'], redirected, /^(?!.*prompt)/s],
 ])('events run prints why it cannot prompt, but not with --no-stdin: %s', async (_, words, options, text) => {
   const agent = openAgent({ rounds: [[uses('t1', 'ls'), uses('t2', 'pwd')]], policy: askAll })
