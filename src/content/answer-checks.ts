@@ -58,10 +58,12 @@ export function describeUnusableAnswer(
 }
 
 export function describeCutAnswer({ summary }: Pick<AnswerOutcome, 'summary'>): string | undefined {
-  const { stopReason, stopMessage, isEndAssumed } = summary
+  const { stopReason, stopMessage, isEndAssumed, isPromptBlocked } = summary
   const reasons: string[] = []
   if (isCutReason(stopReason))
-    reasons.push(describeStop(stopReason) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''))
+    reasons.push(
+      describeStop(stopReason, isPromptBlocked) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''),
+    )
   if (isEndAssumed)
     reasons.push('the service did not end the stream: parley stopped reading after 15 s of silence')
   return reasons.join('; ') || undefined
@@ -74,7 +76,7 @@ export const isCutBatchResult = ({ stopReason }: Record<string, unknown>): boole
 const isCutReason = (reason: unknown): reason is string =>
   typeof reason === 'string' && !normalStopReasons.includes(reason)
 
-const describeStop = (reason: string): string =>
+const describeStop = (reason: string, isPromptBlocked = false): string =>
   /^max_?tokens$/i.test(reason)
     ? 'the answer was cut at the output limit (--max-output-tokens N sets it)'
-    : `the answer was stopped: ${toOneLine(reason, 100)}`
+    : `the ${isPromptBlocked ? 'prompt was blocked' : 'answer was stopped'}: ${toOneLine(reason, 100)}`

@@ -22,8 +22,10 @@ export function printUsageLine(context: Context, answer: AnswerSummary, showsUsa
   const { host, flags, messages, reportData } = context
   if (flags.verbose && answer.id !== undefined)
     messages.note(`the id of the answer: ${toOneLine(answer.id, 200)}`)
+  const seconds = (host.timers.now() - reportData.firstRequestMs) / 1000
+  // A native answer may omit its model, so the line has the requested model, like the report.
   if (showsUsage || host.stderr.isTerminal)
-    messages.printFooter(formatUsageLine(answer, (host.timers.now() - reportData.firstRequestMs) / 1000))
+    messages.printFooter(formatUsageLine({ model: reportData.model, ...answer }, seconds))
 }
 
 function formatUsageLine(summary: AnswerSummary, seconds: number): string {

@@ -23,6 +23,8 @@ export interface AnswerSummary extends AnswerTokenCounts {
   lacksStopReason?: true
   /** True if the service left the stream open but stayed silent, so parley assumed that the answer is complete. */
   isEndAssumed?: true
+  /** True if `stopReason` is the reason why the service blocked the prompt. */
+  isPromptBlocked?: true
   stopMessage?: string
   continuationToken?: string
 }
@@ -155,6 +157,7 @@ export function readNativeAnswer({ promptFeedback, usageMetadata, ...answer }: F
       id: toText(answer.responseId),
       model: toText(answer.modelVersion),
       stopReason: readReason(first?.finishReason) ?? blockReason,
+      ...(!first && blockReason ? { isPromptBlocked: true } : {}),
       stopMessage: toText(first?.finishMessage) || toText(feedback.blockReasonMessage) || undefined,
       continuationToken: toText(first?.continuationToken) || undefined,
     },

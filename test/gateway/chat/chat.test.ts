@@ -476,7 +476,7 @@ test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut
   ]) {
     const exchange = answering(body)
     expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
-    expect((await run(['chat', 'x', '--usage'], { exchange })).err).toMatch(/^— no stop reason · [\d.]+ s\n$/)
+    expect((await run(['chat', 'x', '--usage'], { exchange })).err).toMatch(/^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/)
     expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
       code: 8,
       out: 'whole\n',
@@ -489,7 +489,7 @@ test('the footer of a streamed answer shows "no stop reason", too', async () => 
   const headers = { 'content-type': 'text/event-stream' }
   const exchange = answering(`${textDelta('x')}data: [DONE]\n\n`, { headers })
   const { code, err } = await run(['chat', 'x', '--stream', '--usage'], { exchange })
-  expect([code, err]).toEqual([0, expect.stringMatching(/^— no stop reason · [\d.]+ s\n$/)])
+  expect([code, err]).toEqual([0, expect.stringMatching(/^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/)])
 })
 
 const other = '{"messages": [{"role":"user"}], "n": 1.10}'

@@ -91,10 +91,11 @@ test.each([
   ['an empty text', message('')],
   ['only blanks', message(' \n')],
   ['no parts', native()],
-])('R53: chat exits with 8 and saves nothing if the answer has %s', async (_, body) => {
+  ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the prompt was blocked: SAFETY; '],
+])('R53: chat exits with 8 and saves nothing if the answer has %s', async (_, body, reason = '') => {
   const { code, out, err, saved } = await chat(['-q'], body)
   expect({ code, out, saved }).toEqual({ code: 8, out: '', saved: [] })
-  expect(err).toBe('parley: the answer has no text\n')
+  expect(err).toBe(`parley: ${reason}the answer has no text\n`)
 })
 
 const deep = `{"content":${'['.repeat(1500)}${']'.repeat(1500)}}`

@@ -91,8 +91,14 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
 const promptFeedback = { blockReason: 'x', blockReasonMessage: 'y' }
 
 test.each<[answer: Record<string, unknown>, piece: Piece]>([
-  [{ promptFeedback: { blockReason: 'SAFETY' } }, { summary: { stopReason: 'SAFETY' }, isFinished: true }],
-  [{ promptFeedback: { blockReason: 2 } }, { summary: { stopReason: '2' }, isFinished: true }],
+  [
+    { promptFeedback: { blockReason: 'SAFETY' } },
+    { summary: { stopReason: 'SAFETY', isPromptBlocked: true }, isFinished: true },
+  ],
+  [
+    { promptFeedback: { blockReason: 2 } },
+    { summary: { stopReason: '2', isPromptBlocked: true }, isFinished: true },
+  ],
   [{ promptFeedback: { blockReason: 0, blockReasonMessage: '' } }, {}],
   [{ promptFeedback: { blockReason: {}, blockReasonMessage: 5 } }, {}],
   [{ promptFeedback: 'x' }, {}],
