@@ -55,7 +55,7 @@ const unproved = ', which does not show whether the token is accepted'
 const inBody = 'failed: the service answered with an error in a successful response'
 
 test.each<[status: string, type: string, code: number, result: string]>([
-  ['200 OK', 'authentication', 3, `${inBody}: no`],
+  ['200 OK', 'authentication', 3, `${inBody}: no; ${refused}PARLEY_ACCESS_TOKEN`],
   ['200 OK', 'not_found', 0, reachable(200)],
   ['200 OK', 'rate_limit', 0, reachable(200)],
   ['200 OK', 'api', 7, `${inBody}${unproved}: no`],

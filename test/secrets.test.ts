@@ -176,6 +176,7 @@ test.each([
   ['https://us"er:p@h', 'https://[redacted]@h'],
   ['?key=abc&x=1&access_token=abc', '?key=[redacted]&x=1&access_token=[redacted]'],
   ['?a.b-c_secret=abc#client-Password=abc', '?a.b-c_secret=[redacted]#client-Password=[redacted]'],
+  ['to https://h/?token=a:b: 302', 'to https://h/?token=[redacted]: 302'],
   ['?X-Amz-Signature=ab"c', '?X-Amz-Signature=[redacted]"c'],
   [`?key=ab'c&key=ab\\c&key=ab c`, `?key=[redacted]'c&key=[redacted]\\c&key=[redacted] c`],
   ['?keys=abc&key= key=abc', '?keys=abc&key= key=abc'],

@@ -14,7 +14,7 @@ import { headerValuePattern, type Settings } from '../settings/schemas.ts'
 import { secretSettings } from '../settings/table.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { isMarkup } from '../wire/markup.ts'
-import { isRefusedSecretStatus } from './retry.ts'
+import { isRefusedSecret } from './retry.ts'
 
 export interface RequestParts {
   params: Record<string, string>
@@ -159,7 +159,7 @@ export function describeSettingFix(
   const { values, origins } = settings
   const { service, path } = endpoint
   const { status } = failure.details
-  if (isRefusedSecretStatus(status)) {
+  if (isRefusedSecret(failure)) {
     if (credential) return describeRefusedSecret(settings, service)
     const isGiven = Object.entries(headers).some(([name, value]) => isSecretHeader(name, value))
     return isGiven ? 'the refused secret is from --header' : undefined

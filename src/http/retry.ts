@@ -80,7 +80,8 @@ function matches({ appliesTo }: StatusRow, { status = 0, isCutOff }: FailureDeta
 }
 
 /** Excludes 407, because it comes from a proxy, which does not check the secret of the service. */
-export const isRefusedSecretStatus = (status: number | undefined): boolean => status === 401 || status === 403
+export const isRefusedSecret = ({ kind, details: { status, errorIn } }: CliError): boolean =>
+  status === 401 || status === 403 || (kind === 'credentials' && errorIn === 'body')
 
 export const findFailureKindOfStatus = (status: number, hasRetryAfter: boolean): FailureKind =>
   retryTable.find((row) => matches(row, { status }, hasRetryAfter))?.kind ?? 'response'

@@ -11,7 +11,7 @@ import {
   getBatchConsequence,
   getDeliveryState,
   getRetryAdvice,
-  isRefusedSecretStatus,
+  isRefusedSecret,
   isTransientFailure,
 } from '../../src/http/retry.ts'
 import { endpoints } from '../../src/wire/endpoints.ts'
@@ -239,6 +239,8 @@ describe('decision about another attempt', () => {
   })
 })
 
-test('a 401 or 403 means that the service rejected the secret, but a 407 does not', () => {
-  expect([401, 403, 407, 402, undefined].filter(isRefusedSecretStatus)).toEqual([401, 403])
+test('a 401, a 403 or such an error in a 200 means that the service rejected the secret, but a 407 does not', () => {
+  const refuses = (details: CliError['details']) => isRefusedSecret(new CliError('credentials', '', details))
+  expect([401, 403, 407, 402, undefined].filter((status) => refuses({ status }))).toEqual([401, 403])
+  expect(refuses({ status: 200, errorIn: 'body' })).toBe(true)
 })

@@ -1,5 +1,5 @@
 import { CliError, type FailureDetails } from '../../errors.ts'
-import { isRefusedSecretStatus } from '../../http/retry.ts'
+import { isRefusedSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
 import { isTaskEvent, type SessionEvent } from '../../wire/sessions/session-event.ts'
@@ -84,7 +84,7 @@ export function rethrowAsNotSent(error: unknown): never {
   const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
   // Only these consequences help here: the source of a refused secret or, after a 404, the command that lists
   // the sessions.
-  const fix = isRefusedSecretStatus(status) || status === 404 ? consequence : undefined
+  const fix = isRefusedSecret(error) || status === 404 ? consequence : undefined
   const isPastDeadline = error.kind === 'stopped' && deadline
   const message = isPastDeadline
     ? 'the deadline passed before the session could be followed'
@@ -161,10 +161,9 @@ export function explainFollowFailure(error: CliError, more: FailureDetails): Cli
 }
 
 /** If the service refused the secret, appends the consequence of the failure, which names the secret's source. */
-export const addSecretSource = (
-  consequence: string | undefined,
-  { details: { status, consequence: source } }: CliError,
-): string | undefined =>
-  isRefusedSecretStatus(status) && source !== undefined ? `${consequence}\n${source}` : consequence
+export const addSecretSource = (consequence: string | undefined, failure: CliError): string | undefined =>
+  isRefusedSecret(failure) && failure.details.consequence !== undefined
+    ? `${consequence}\n${failure.details.consequence}`
+    : consequence
 
 const isGone = ({ kind, details: { status } }: CliError) => kind === 'refused' && status === 404

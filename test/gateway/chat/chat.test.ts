@@ -476,7 +476,9 @@ test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut
   ]) {
     const exchange = answering(body)
     expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
-    expect((await run(['chat', 'x', '--usage'], { exchange })).err).toMatch(/^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/)
+    expect((await run(['chat', 'x', '--usage'], { exchange })).err).toMatch(
+      /^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/,
+    )
     expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
       code: 8,
       out: 'whole\n',
