@@ -94,9 +94,8 @@ test('each file of src/commands is a command of the command tree, and each comma
     )
   // Files of commands that are not in commands/.
   const own = ['cli/completion.ts', 'cli/help.ts']
-  const commands = files
-    .filter((file) => getTopPart(file) === 'commands' || own.includes(file))
-    .filter((file) => file !== 'commands/command.ts')
+  const isCommand = (file: string) => getTopPart(file) === 'commands' && file !== 'commands/command.ts'
+  const commands = files.filter((file) => isCommand(file) || own.includes(file))
   const toFile = (path: string) => (own.includes(`cli/${path}`) ? 'cli/' : 'commands/') + path
   const named = pathsIn(commandEntries, '').map(toFile)
   expect(named.toSorted()).toEqual(commands.toSorted())
@@ -114,9 +113,8 @@ test('only host.ts, signals.ts and std-streams.ts use `process`, and no file use
 })
 
 test('only timers.ts, io/lock.ts and the emulator read clocks or random numbers', () => {
-  const readers = files.filter((file) =>
-    /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/.test(read(file)),
-  )
+  const clocks = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b/
+  const readers = files.filter((file) => clocks.test(read(file)))
   const others = readers.filter((file) => getTopPart(file) !== 'emulator')
   // Several processes compare the times of a lock, so io/lock.ts uses the clock of the machine.
   expect(others.toSorted()).toEqual(['io/lock.ts', 'timers.ts'])

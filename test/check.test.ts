@@ -67,16 +67,14 @@ test.each<[status: string, type: string, code: number, result: string]>([
   ['402 No', 'api', 5, 'failed: the gateway answered 402 No: no'],
   ['302 No', 'api', 4, `failed: redirect not followed: 302 No${unproved}: no; `],
   ['500 No', 'api', 7, `failed: the gateway answered 500 No${unproved}: no`],
-])(
-  'after %j of the gateway with the error %s, config check exits with %i',
-  async (status, type, code, result) => {
-    const body = `{"error":{"type":"${type}_error","message":"no"}}`
-    const ended = await checkServer(answer({ model: response(body, status) }), ['--retries', '0'])
-    expect(ended.code).toBe(code)
-    expect(ended.results.gateway).toSatisfy((line: string) => line.startsWith(result))
-    expect(ended.received.filter((request) => request.startsWith('POST'))).toEqual([])
-  },
-)
+])('after %j of the gateway with the error %s, config check exits with %i', async (...row) => {
+  const [status, type, code, result] = row
+  const body = `{"error":{"type":"${type}_error","message":"no"}}`
+  const ended = await checkServer(answer({ model: response(body, status) }), ['--retries', '0'])
+  expect(ended.code).toBe(code)
+  expect(ended.results.gateway).toSatisfy((line: string) => line.startsWith(result))
+  expect(ended.received.filter((request) => request.startsWith('POST'))).toEqual([])
+})
 
 const listUrl = 'the URL was http://127.0.0.1:PORT/v1/sessions?limit=1, from agentsUrl'
 
@@ -119,7 +117,7 @@ test.each([
   ['503 No', 'later', { kind: 'service' }],
   ['400 No', 'never', { kind: 'refused' }],
 ])(
-  'after a 503 of the gateway and %j of the session service, `retry` is "%s"',
+  'after a 503 of the gateway and %j of the other service, `retry` is "%s"',
   async (status, retry, error) => {
     const model = response('{}', '503 No')
     const flags = ['--retries', '0', '--errors', 'json']
@@ -180,12 +178,10 @@ test('config check of the demo profile needs no network', async () => {
   expect(resultsOf(ended.out).gateway).toMatch(/^reachable: .* parley chat --profile demo 'Say hello'$/)
 })
 
-test.each(['--raw', '--dry-run', '--curl', '--retry-unknown'])(
-  'config check exits with 2 for %s',
-  async (flag) => {
-    expect(await run([...check, flag], { stdin: '' })).toMatchObject({ code: 2, out: '', requests: [] })
-  },
-)
+const unsupported = ['--raw', '--dry-run', '--curl', '--retry-unknown']
+test.each(unsupported)('config check exits with 2 for %s', async (flag) => {
+  expect(await run([...check, flag], { stdin: '' })).toMatchObject({ code: 2, out: '', requests: [] })
+})
 
 test('config check escapes the text of a service, and wraps its lines at words', async () => {
   const hostileText = 'a\x1b]0;x\x07\nparley: b\u202e ##vso[task.x]'

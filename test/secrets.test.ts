@@ -52,9 +52,8 @@ describe('parley redacts secrets in a text', () => {
     const { redact } = createSecrets(secret)
     expect(redact(`<${text}>`)).toBe('<[redacted]>')
     // Escapes before, in and after the secret do not change which characters are redacted.
-    expect(redact(`é\\n%20 ${text} &lt;\\n ${text} \\t&#33;.`)).toBe(
-      'é\\n%20 [redacted] &lt;\\n [redacted] \\t&#33;.',
-    )
+    const around = (inner: string) => `é\\n%20 ${inner} &lt;\\n ${inner} \\t&#33;.`
+    expect(redact(around(text))).toBe(around('[redacted]'))
   })
 
   test('parley does not decode text that only looks like an escape', () => {
@@ -64,7 +63,7 @@ describe('parley redacts secrets in a text', () => {
   })
 
   test.each(['pa%41ss%2Fword12', 'tok&lt;abc123'])(
-    'parley redacts a secret that contains an escape: %s',
+    'parley redacts a secret with an escape: %s',
     (literal) => {
       const encoded = [encodeURIComponent(literal), literal.replaceAll('&', '&amp;')]
       for (const text of encoded) expect(createSecrets(literal).redact(`t=${text}.`)).toBe('t=[redacted].')
@@ -72,20 +71,18 @@ describe('parley redacts secrets in a text', () => {
   )
 })
 
-test.each(['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde'])(
-  'K41: parley redacts the secret %s in base64 at any offset',
-  (secret) => {
-    const { redact } = createSecrets(secret)
-    for (const form of ['base64', 'base64url'] as const) {
-      for (const before of ['', 'x', 'xy', 'me:', 'a longer name:']) {
-        for (const after of ['', '.', '..', '...']) {
-          const encoded = Buffer.from(before + secret + after).toString(form)
-          expect(redact(`<${encoded}> <${encoded}>`)).toBe('<[redacted]> <[redacted]>')
-        }
+const manySecrets = ['canary-secret', 'canary-secret1', 'canary-secret12', '~~~???>>>~?~>', 'abcde']
+test.each(manySecrets)('K41: parley redacts the secret %s in base64 at any offset', (secret) => {
+  const { redact } = createSecrets(secret)
+  for (const form of ['base64', 'base64url'] as const) {
+    for (const before of ['', 'x', 'xy', 'me:', 'a longer name:']) {
+      for (const after of ['', '.', '..', '...']) {
+        const encoded = Buffer.from(before + secret + after).toString(form)
+        expect(redact(`<${encoded}> <${encoded}>`)).toBe('<[redacted]> <[redacted]>')
       }
     }
-  },
-)
+  }
+})
 
 test('parley leaves base64 text unchanged if it does not contain a whole secret', () => {
   const { redact } = createSecrets('canary-secret', 'abcd')
@@ -143,13 +140,12 @@ describe('parley redacts secrets in a long text', () => {
   })
 
   test('a text that parley cuts shows no part of a secret in any encoding', () => {
+    const whole = 'a text [redacted] and more'
     const { redact } = createSecrets(secret)
     for (const encoded of [secret, json, url, codes])
       for (let longest = 0; longest <= 40; longest++)
         expect(redact(`a text ${encoded} and more`, longest)).toBe(
-          'a text [redacted] and more'.length <= longest
-            ? 'a text [redacted] and more'
-            : `${'a text [redacted] and more'.slice(0, longest)}…`,
+          whole.length <= longest ? whole : `${whole.slice(0, longest)}…`,
         )
   })
 
@@ -284,12 +280,8 @@ describe('parley redacts secrets in a failure', () => {
 
   test('parley shortens the texts and the body of a failure, but not an answer that is saved in no file', () => {
     const long = `known-secret${' x'.repeat(2 ** 20)}`
-    const details = {
-      serviceMessage: long,
-      answer: long,
-      body: { a: long, b: long },
-      resumeArguments: [long],
-    }
+    const body = { a: long, b: long }
+    const details = { serviceMessage: long, answer: long, body, resumeArguments: [long] }
     const { message, details: shown } = redactFailure(new CliError('refused', long, details))
     const start = (length: number) => `${long.replace('known-secret', '[redacted]').slice(0, length)}…`
     expect(message === start(2 ** 16)).toBe(true)
@@ -301,12 +293,10 @@ describe('parley redacts secrets in a failure', () => {
     expect(kept.details.answer === start(2 ** 16)).toBe(true)
   })
 
+  const fields = Array.from({ length: 2 ** 15 }, (_, at) => [`field ${at}`.padEnd(64), null])
   test.each([
     ['items', Array(2 ** 20 + 2).fill('')],
-    [
-      'fields',
-      Object.fromEntries(Array.from({ length: 2 ** 15 }, (_, at) => [`field ${at}`.padEnd(64), null])),
-    ],
+    ['fields', Object.fromEntries(fields)],
   ])('parley shortens the body of a failure with many %s', (_, body) => {
     const { details } = redactFailure(new CliError('refused', 'x', { body }))
     expect(Object.keys(details.body as object).length).toBeLessThanOrEqual(2 ** 20 + 1)

@@ -44,10 +44,7 @@ const answer = response(message('Hi'))
 const pathWith = (env: Record<string, string>) => run(['config', 'path'], { platform: 'win32', env })
 
 test.each([
-  [
-    { APPDATA: 'C:\\Users\\Ann\\AppData\\Roaming' },
-    'C:\\Users\\Ann\\AppData\\Roaming\\parley\\config.json\n',
-  ],
+  [{ APPDATA: 'C:\\Users\\A\\AppData\\Roaming' }, 'C:\\Users\\A\\AppData\\Roaming\\parley\\config.json\n'],
   [{ APPDATA: 'C:\\a', HOME: '/home/ann', XDG_CONFIG_HOME: '/xdg' }, 'C:\\a\\parley\\config.json\n'],
   [{ APPDATA: 'C:\\a', PARLEY_CONFIG_DIR: 'D:\\own' }, 'D:\\own\\config.json\n'],
 ])('the profile file on Windows is in APPDATA or PARLEY_CONFIG_DIR: %j', async (env, path) => {
@@ -80,10 +77,8 @@ test('on POSIX parley treats an -o value that ends with a backslash as a file (n
 test('on Windows parley retries to replace a file that another process has open', async () => {
   const { cwd, env } = createWindows(failing('renameSync', { code: 'EBUSY', times: 3 }))
   const argv = ['chat', 'x', '-o', 'a.txt', '-q', '--report', 'r.json']
-  const ended = await execute(argv, {
-    cwd,
-    env: { ...env, ...(await serving((socket) => socket.end(answer))) },
-  })
+  const pointed = await serving((socket) => socket.end(answer))
+  const ended = await execute(argv, { cwd, env: { ...env, ...pointed } })
   expect(ended).toMatchObject({ code: 0, err: '' })
   expect(readText(cwd, 'a.txt')).toBe('Hi\n')
   expect(existsSync(join(cwd, 'r.json'))).toBe(true)
@@ -93,7 +88,7 @@ test.each([
   [3, 0, ''],
   [100, 3, 'permission denied'],
 ])(
-  'on Windows parley retries up to a limit if opening its lock file fails with EPERM %i times',
+  'on Windows parley retries if opening its lock file fails with EPERM %i times',
   async (times, code, err) => {
     const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
     const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
@@ -135,10 +130,8 @@ test.each([
   ['SIGHUP', 129],
 ] as const)('on Windows %s makes parley exit with %i, not with 1', async (name, code) => {
   const { cwd, env } = createWindows(sendSignal(name))
-  const ended = await execute(['chat', 'x', '-o', 'a.txt'], {
-    cwd,
-    env: { ...env, ...(await serving(() => {})) },
-  })
+  const pointed = await serving(() => {})
+  const ended = await execute(['chat', 'x', '-o', 'a.txt'], { cwd, env: { ...env, ...pointed } })
   expect(ended).toMatchObject({ code, signal: null, out: '' })
   expect(ended.err).toBe('parley: interrupted: the request was sent; it may have been carried out\n')
   expect(readdirSync(cwd)).toEqual(['preload.cjs'])
@@ -165,18 +158,15 @@ const withSecretCommand = async (command: string, more: Record<string, string> =
 test('on Windows accessTokenCommand runs in cmd.exe (needs Windows)', async () => {
   const ended = await execute(['chat', 'x'], { env: await withSecretCommand('echo token-1& echo more') })
   expect(ended).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-  const failed = await execute(['chat', 'x'], {
-    env: await withSecretCommand('echo no such item 1>&2& exit 5'),
-  })
+  const env = await withSecretCommand('echo no such item 1>&2& exit 5')
+  const failed = await execute(['chat', 'x'], { env })
   expect(failed).toMatchObject({ code: 3, out: '' })
   expect(failed.err).toContain('failed with exit code 5: no such item')
 })
 
 test('on Windows accessTokenCommand gets no PARLEY_API_KEY, not even in lower case (needs Windows)', async () => {
-  const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', {
-    OWN: 'kept',
-    PARLEY_API_KEY: '',
-  })
+  const own = { OWN: 'kept', PARLEY_API_KEY: '' }
+  const env = await withSecretCommand('echo [%PARLEY_API_KEY%][%OWN%] 1>&2& exit 1', own)
   const ended = await execute(['chat', 'x'], { env: { ...env, parley_api_key: 'canary-key' } })
   expect(ended.err).toContain('[kept]')
   expect(ended.err).not.toContain('canary')

@@ -27,14 +27,8 @@ async function measureRow(row: BenchRow, major: number): Promise<MeasuredRow> {
     ...(seconds === undefined ? [] : [`${seconds} s`]),
     ...(memory === Infinity ? [] : [`${memory.toFixed(0)} MiB`]),
   ].join(', ')
-  const result = (shown: string, brief: string, isOver: boolean) => ({
-    work,
-    against,
-    most,
-    shown,
-    brief,
-    isOver,
-  })
+  const about = { work, against, most }
+  const result = (shown: string, brief: string, isOver: boolean) => ({ ...about, shown, brief, isOver })
   const absent = tools.filter((tool) => findVersion(tool) === undefined)
   if (absent.length > 0) return result(`skipped: no ${absent.join(', ')}`, '', false)
   const isOver = (ratio: number, used: number) => ratio > (budget?.[column] ?? Infinity) || used > memory

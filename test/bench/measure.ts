@@ -34,11 +34,7 @@ const inherited = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^(PARLEY_|npm_|NODE_V8_COVERAGE$)/.test(name)),
 )
 
-const environment: NodeJS.ProcessEnv = {
-  ...inherited,
-  HOME: folder,
-  XDG_CACHE_HOME: getTemporaryPath('cache'),
-}
+const environment = { ...inherited, HOME: folder, XDG_CACHE_HOME: getTemporaryPath('cache') }
 
 export const withoutSlowVariables = (job: TimedCommand): TimedCommand => ({
   ...job,

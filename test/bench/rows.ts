@@ -83,6 +83,7 @@ export function createRows(node: string, url: string): BenchRow[] {
     }).end('{}')`,
   )
 
+  const words = getTemporaryPath('words.txt')
   return [
     compare(['`--version`', run('--version')], ['`node -e 0`', nothing], { ...start, budget: [1.15, 1.15] }),
     compare(['`--help`', run('--help')], ['`node -e 0`', nothing], { ...start, budget: [1.4, 1.35] }),
@@ -106,10 +107,7 @@ export function createRows(node: string, url: string): BenchRow[] {
       { rounds: 11, tools: ['curl', 'jq'] },
     ),
     compare(
-      [
-        '500,000 stream events, text to a file',
-        run(`chat --stream 'Say hello' -o ${getTemporaryPath('words.txt')}`),
-      ],
+      ['500,000 stream events, text to a file', run(`chat --stream 'Say hello' -o ${words}`)],
       [
         '`curl -N \\| sed \\| jq -j`',
         {

@@ -8,13 +8,8 @@ const words = 500_000
 export const slowAnswerMs = 200
 
 const answer = JSON.stringify({
-  id: 'msg_1',
-  type: 'message',
-  role: 'assistant',
-  content: [{ type: 'text', text: 'Hello there' }],
-  model: 'alpha-2.5-pro',
-  stop_reason: 'end_turn',
-  usage: { input_tokens: 1, output_tokens: 2 },
+  ...{ id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'text', text: 'Hello there' }] },
+  ...{ model: 'alpha-2.5-pro', stop_reason: 'end_turn', usage: { input_tokens: 1, output_tokens: 2 } },
 })
 
 /** Real services send a similar number of headers. */
@@ -32,9 +27,8 @@ function createImage(): Buffer {
   Buffer.from('89504e470d0a1a0a', 'hex').copy(png)
   for (let i = 8; i < png.length; i += 997) png[i] = i & 255
   const parts = [{ inlineData: { mimeType: 'image/png', data: png.toString('base64') } }]
-  return Buffer.from(
-    JSON.stringify({ candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP' }] }),
-  )
+  const candidates = [{ content: { role: 'model', parts }, finishReason: 'STOP' }]
+  return Buffer.from(JSON.stringify({ candidates }))
 }
 
 /** Returns the events of a session: 50,000 tool uses, each with its result, then an idle event. */
@@ -73,18 +67,12 @@ export async function startServer(): Promise<{ url: string; close(): void }> {
     request.resume().on('end', () => {
       const { url = '' } = request
       if (url === '/large') return void sendLarge(response, large)
-      if (url.includes('/long/events/stream'))
-        return response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': connected\n\n')
-      if (url.includes('alt=sse'))
-        return response.writeHead(200, { 'content-type': 'text/event-stream' }).end(stream)
+      const type = { 'content-type': 'text/event-stream' }
+      if (url.includes('/long/events/stream')) return response.writeHead(200, type).write(': connected\n\n')
+      if (url.includes('alt=sse')) return response.writeHead(200, type).end(stream)
       const isLong = url.includes('/sessions/long/')
-      const body = url.includes('/image/')
-        ? image
-        : isLong
-          ? createPage(session, url)
-          : url.includes('/sessions/')
-            ? '{"data":[]}'
-            : answer
+      const other = url.includes('/sessions/') ? '{"data":[]}' : answer
+      const body = url.includes('/image/') ? image : isLong ? createPage(session, url) : other
       const length = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
       const answerNow = () => response.writeHead(200, { ...headers, ...length }).end(body)
       return url.startsWith('/slow/') ? setTimeout(answerNow, slowAnswerMs) : answerNow()

@@ -36,6 +36,8 @@ const acceptedResponses = [
   response('', '202 Accepted'),
 ]
 
+const refusal = (status: string) => response('{}', status, ['retry-after: 0'])
+
 /** Reactions to a request. A server may execute a request and then fail to answer. */
 const reactions: Record<string, { effect: Effect; act(socket: Socket, answer: Buffer): void }> = {
   answers: { effect: 'executed', act: (socket, answer) => socket.write(answer) },
@@ -47,14 +49,8 @@ const reactions: Record<string, { effect: Effect; act(socket: Socket, answer: Bu
     effect: 'executed',
     act: (socket) => socket.write(response('<html>', '200 OK', ['content-type: text/html'])),
   },
-  'is rate-limited': {
-    effect: 'refused',
-    act: (socket) => socket.write(response('{}', '429 Slow', ['retry-after: 0'])),
-  },
-  'is unavailable': {
-    effect: 'refused',
-    act: (socket) => socket.write(response('{}', '503 Away', ['retry-after: 0'])),
-  },
+  'is rate-limited': { effect: 'refused', act: (socket) => socket.write(refusal('429 Slow')) },
+  'is unavailable': { effect: 'refused', act: (socket) => socket.write(refusal('503 Away')) },
   'refuses it': { effect: 'refused', act: (socket) => socket.write(response('{}', '400 No')) },
   'fails with 500': { effect: 'failed', act: (socket) => socket.write(response('{}', '500 Oops')) },
   'fails with 503': { effect: 'failed', act: (socket) => socket.write(response('{}', '503 Oops')) },
@@ -85,22 +81,13 @@ async function runAtRandom(mark: string, server: ScriptedServer) {
   // If this process pauses, its server pauses too. With a real clock, parley could time out meanwhile.
   const ended = await run(argv, { exchange: 'network', env, timers: createSteadyClock() })
   const error = ended.code === 0 ? undefined : JSON.parse(ended.err).error
-  return {
-    mark,
-    isEvent: words[0] === 'events',
-    code: ended.code,
-    error,
-    effects: effectsByRun.get(mark) ?? [],
-  }
+  const effects = effectsByRun.get(mark) ?? []
+  return { mark, isEvent: words[0] === 'events', code: ended.code, error, effects }
 }
 
 /** Returns the contradictions between the output of a run and the server's records. */
-function findContradictions({
-  isEvent,
-  code,
-  error,
-  effects,
-}: Awaited<ReturnType<typeof runAtRandom>>): string[] {
+function findContradictions(ended: Awaited<ReturnType<typeof runAtRandom>>): string[] {
+  const { isEvent, code, error, effects } = ended
   const last = effects.at(-1)
   const retried = effects.slice(0, -1)
   return [

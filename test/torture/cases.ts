@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmulatorServer } from '../../src/emulator/server.ts'
-import { png } from '../gateway/image/image.ts'
+import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { bash } from '../harness/events.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
@@ -91,12 +91,8 @@ function requirePaidAnswer({ ended, files, service }: RunObservation): void {
   requireThat(texts.some((text) => text.includes(answer)) || isReported, 'a paid answer is lost')
 }
 
-const conversation = JSON.stringify({
-  contents: [
-    { role: 'user', parts: [{ text: 'one' }] },
-    { role: 'model', parts: [{ text: 'two' }] },
-  ],
-})
+const turn = (role: string, text: string) => ({ role, parts: [{ text }] })
+const conversation = JSON.stringify({ contents: [turn('user', 'one'), turn('model', 'two')] })
 
 const isJson = (text: string) => {
   try {
@@ -111,13 +107,10 @@ const isJson = (text: string) => {
 function parseLines(text: string): Record<string, unknown>[] {
   const lines = text.split('\n')
   const torn = lines.pop() ?? ''
-  requireThat(
-    lines.every((line) => line === '' || isJson(line)),
-    'a line that is not JSON is not the last',
-  )
-  return [...lines, ...(isJson(torn) ? [torn] : [])]
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
+  const isComplete = lines.every((line) => line === '' || isJson(line))
+  requireThat(isComplete, 'a line that is not JSON is not the last')
+  const whole = [...lines, ...(isJson(torn) ? [torn] : [])]
+  return whole.filter((line) => line !== '').map((line) => JSON.parse(line))
 }
 
 const prompts = ['p1', 'p2', 'p3', 'p4']
@@ -126,27 +119,13 @@ const prompts = ['p1', 'p2', 'p3', 'p4']
 const listAnswers = (text: string | undefined) =>
   parseLines(text ?? '').flatMap((line) => (line.ok === true ? [String(line.text)] : []))
 
-const image = JSON.stringify({
-  candidates: [
-    {
-      content: { parts: [{ inlineData: { mimeType: 'image/png', data: png().toString('base64') } }] },
-      finishReason: 'STOP',
-    },
-  ],
-})
-
-const isExpectedImage = (text: string | undefined) =>
-  text !== undefined && Buffer.from(text, 'latin1').equals(png())
+const isExpectedImage = (text = '') => Buffer.from(text, 'latin1').equals(png())
 
 /** Starts a session service whose agent requests two tool uses, one after the other. */
 async function startSessionService(port: number): Promise<Service> {
   const service = createAgentService({ rounds: [[bash('t1')], [bash('t2')]] })
-  const server = await startEmulatorServer({
-    port,
-    host: '127.0.0.1',
-    exchange: service.exchange,
-    onRequest() {},
-  })
+  const { exchange } = service
+  const server = await startEmulatorServer({ port, host: '127.0.0.1', exchange, onRequest() {} })
   return {
     port: server.port,
     env: { PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`, PARLEY_API_KEY: 'key' },
@@ -164,6 +143,7 @@ async function startSessionService(port: number): Promise<Service> {
 /** Path of the profile file in the folder of a run. */
 const profileFile = 'home/.config/parley/config.json'
 
+const earlierSettings = { chatModel: 'm1', baseUrl: 'https://one.test' }
 const earlierReport = '{"command":"chat","exit":0,"kind":null,"sent":"yes","usage":null}\n'
 
 export const tortureCases: TortureCase[] = [
@@ -194,22 +174,18 @@ export const tortureCases: TortureCase[] = [
     },
     checkNext({ files }) {
       const { contents } = JSON.parse(files.read('cwd/talk') ?? 'null')
-      requireThat(
-        contents.length >= 4 && contents.length % 2 === 0,
-        `${contents.length} turns after the next run`,
-      )
+      const { length } = contents
+      requireThat(length >= 4 && length % 2 === 0, `${length} turns after the next run`)
     },
   },
   {
     name: 'image',
     argv: ['image', 'a fox', '-m', 'painter', '-o', 'made/'],
-    serve: (port) => startGateway(port, () => image),
+    serve: (port) => startGateway(port, () => imageAnswer(inline(png()))),
     check({ ended, files, service }) {
       const names = files.names().filter((name) => name.endsWith('.png'))
-      requireThat(
-        names.every((name) => isExpectedImage(files.read(name))),
-        'an image is incomplete',
-      )
+      const isComplete = names.every((name) => isExpectedImage(files.read(name)))
+      requireThat(isComplete, 'an image is incomplete')
       const isPaid = service.received().length > 0 && ended.signal === null
       requireThat(!isPaid || names.length > 0 || /could not be/.test(ended.err), 'a paid image is lost')
     },
@@ -230,13 +206,10 @@ export const tortureCases: TortureCase[] = [
     checkNext({ files, service }, recorded) {
       const answers = listAnswers(files.read('cwd/results'))
       requireThat(new Set(answers).size === prompts.length, 'a line has no result')
-      const twice = prompts.filter(
-        (prompt) => service.received().filter((received) => received === prompt).length > 1,
-      )
-      requireThat(
-        !twice.some((prompt) => recorded.includes(`${answer} to ${prompt}`)),
-        'a recorded line was requested again',
-      )
+      const isTwice = (prompt: string) => service.received().filter((each) => each === prompt).length > 1
+      const isRecorded = (prompt: string) => recorded.includes(`${answer} to ${prompt}`)
+      const again = prompts.some((prompt) => isTwice(prompt) && isRecorded(prompt))
+      requireThat(!again, 'a recorded line was requested again')
     },
   },
   {
@@ -278,12 +251,7 @@ export const tortureCases: TortureCase[] = [
     name: 'config set',
     argv: ['config', 'set', 'chatModel', 'm2'],
     serve: async () => ({ port: 0, env: {}, received: () => [], close() {} }),
-    before: {
-      [profileFile]: JSON.stringify({
-        version: 1,
-        profiles: { default: { chatModel: 'm1', baseUrl: 'https://one.test' } },
-      }),
-    },
+    before: { [profileFile]: JSON.stringify({ version: 1, profiles: { default: earlierSettings } }) },
     check({ files }) {
       const { default: kept } = JSON.parse(files.read(profileFile) ?? 'null').profiles
       requireThat(kept.baseUrl === 'https://one.test', 'a setting is lost')

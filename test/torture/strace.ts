@@ -4,35 +4,19 @@ import { join } from 'node:path'
 import { childEnvironment } from '../harness/environment.ts'
 import { binary } from '../harness/process.ts'
 
-/** System calls that create or change a file. */
-const changing = [
-  'openat',
-  'write',
-  'pwrite64',
-  'writev',
-  'fsync',
-  'fdatasync',
-  'ftruncate',
-  'rename',
-  'link',
-  'unlink',
-  'mkdir',
-]
-
-/** Errors that the system may return for each call. */
+/** System calls that create or change a file, and the errors that the system may return for each call. */
 const failures: Record<string, string[]> = {
-  openat: ['ENOSPC', 'EIO', 'EINTR'],
-  write: ['ENOSPC', 'EIO', 'EINTR'],
-  pwrite64: ['ENOSPC', 'EIO', 'EINTR'],
-  writev: ['ENOSPC', 'EIO', 'EINTR'],
-  fsync: ['ENOSPC', 'EIO', 'EINTR'],
-  fdatasync: ['ENOSPC', 'EIO', 'EINTR'],
+  ...Object.fromEntries(
+    ['openat', 'write', 'pwrite64', 'writev', 'fsync', 'fdatasync'].map((name) => [
+      name,
+      ['ENOSPC', 'EIO', 'EINTR'],
+    ]),
+  ),
+  ...Object.fromEntries(['rename', 'link', 'mkdir'].map((name) => [name, ['ENOSPC', 'EIO']])),
   ftruncate: ['EIO', 'EINTR'],
-  rename: ['ENOSPC', 'EIO'],
-  link: ['ENOSPC', 'EIO'],
   unlink: ['EIO'],
-  mkdir: ['ENOSPC', 'EIO'],
 }
+const changing = Object.keys(failures)
 
 /** System call that may change a file in the folder of a run. */
 export interface SystemCall {

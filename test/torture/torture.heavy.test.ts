@@ -24,10 +24,8 @@ const isDocumented = (code: number | null) => code === null || code === 0 || (co
 
 function chooseFaults(faults: InjectedFault[]): InjectedFault[] {
   if (wanted === Number.POSITIVE_INFINITY) return faults
-  return Array.from(
-    { length: Math.min(wanted, faults.length) },
-    () => faults[Math.floor(random() * faults.length)] as InjectedFault,
-  )
+  const pick = () => faults[Math.floor(random() * faults.length)] as InjectedFault
+  return Array.from({ length: Math.min(wanted, faults.length) }, pick)
 }
 
 /** Calls `act` with the folder and service of a case, and removes them afterwards. */
@@ -58,13 +56,11 @@ async function withFolderAndService<T>(
 async function checkAfterFault(each: TortureCase, fault: InjectedFault): Promise<void> {
   await withFolderAndService(each, async ({ run, see }) => {
     const ended = await runWithFault(run(each.argv), fault)
+    const { call, what } = fault
     if (!ended.isInjected) {
       counts.missed++
-      process.stdout.write(
-        `MISSED ${fault.what} ${fault.call.name} ${fault.call.number} ${fault.call.file}\n`,
-      )
+      process.stdout.write(`MISSED ${what} ${call.name} ${call.number} ${call.file}\n`)
     }
-    const { call, what } = fault
     const where = `${what} at ${call.name} ${call.number} of ${call.file}: exit ${ended.code ?? ended.signal}\n${ended.out}${ended.err}`
     try {
       expect(isDocumented(ended.code), 'an undocumented exit code').toBe(true)
