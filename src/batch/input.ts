@@ -25,11 +25,13 @@ import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './parsed
 
 export interface BatchLineAnswer {
   /** `json` and `response` are JSON source text. */
-  content:
-    | { text: string }
-    | { files: string[]; links?: string[] | undefined; text?: string | undefined }
-    | { json: string }
-    | { files?: string[] | undefined; response: string }
+  content: {
+    files?: string[] | undefined
+    links?: string[] | undefined
+    text?: string | undefined
+    json?: string
+    response?: string | undefined
+  }
   model?: string | undefined
   /** `null` if the answer may be cut, because it has no stop reason or its stream has no end. */
   stopReason?: string | null | undefined

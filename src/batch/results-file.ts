@@ -157,10 +157,9 @@ const findUsage = ({ usage }: ResultLine) => (Object.keys(usage).length > 0 ? us
 const formatSubject = ({ index, id, hash }: ResultLine): string =>
   JSON.stringify({ index, id, hash }).slice(0, -1)
 
-function formatContent(content: BatchLineAnswer['content']): string {
-  if ('json' in content) return `"json":${toOneLineJson(content.json).trim()}`
-  const { response, ...others } = { response: undefined, ...content }
-  const fields = JSON.stringify(others).slice(1, -1)
-  if (response === undefined) return fields
-  return `${fields && `${fields},`}"response":${toOneLineJson(response).trim()}`
+function formatContent({ json, response, ...others }: BatchLineAnswer['content']): string {
+  const format = (name: string, source?: string) =>
+    source === undefined ? '' : `"${name}":${toOneLineJson(source).trim()}`
+  const fields = [JSON.stringify(others).slice(1, -1), format('json', json), format('response', response)]
+  return fields.filter((field) => field !== '').join(',')
 }

@@ -1,5 +1,4 @@
 import { toOneLine } from '../io/escape.ts'
-import type { SavedData } from '../io/saved-data.ts'
 import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
 
 export interface AnswerOutcome {
@@ -11,16 +10,13 @@ export interface AnswerOutcome {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-const savedContent = ['an image', 'a file']
-const unprintedContent = ['a function call', ...savedContent, 'code']
+const unprintedContent = ['a function call', 'an image', 'a file', 'code']
 
 /**
- * `isTextOnly` means that the output has only the text of the first candidate. `saved`: where the images
- * and files of the answer are.
+ * `isTextOnly` means that the output has only the text of the first candidate. `where`: where the JSON of the
+ * other content is.
  */
-export function listAnswerWarnings(outcome: AnswerOutcome, isTextOnly = false, saved?: SavedData): string[] {
-  const howToGet = (what: string) =>
-    saved && savedContent.includes(what) ? `it ${saved.outcome}` : '--raw prints it'
+export function listAnswerWarnings(outcome: AnswerOutcome, isTextOnly = false, where = ''): string[] {
   return [
     isTextOnly && outcome.otherContent.has('replaced bytes')
       ? 'the answer has \ufffd, which usually replaces bytes that are not UTF-8'
@@ -29,11 +25,11 @@ export function listAnswerWarnings(outcome: AnswerOutcome, isTextOnly = false, s
       ? 'the service sent more content after the end of the answer, perhaps a second answer'
       : undefined,
     isTextOnly && outcome.otherContent.has('another candidate')
-      ? 'the answer has several candidates, and only the first is printed; --raw prints them all'
+      ? `the answer has several candidates, and only the first is printed; its JSON ${where}`
       : undefined,
     ...unprintedContent.map((what) =>
       isTextOnly && outcome.otherContent.has(what)
-        ? `the answer also has ${what}, which parley does not print; ${howToGet(what)}`
+        ? `the answer also has ${what}, which parley does not print; its JSON ${where}`
         : undefined,
     ),
     describeCutAnswer(outcome),

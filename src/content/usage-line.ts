@@ -13,7 +13,8 @@ export function printWarningsAndUsageLine(
   isTextOnly?: boolean,
   saved?: SavedData,
 ): void {
-  for (const warning of listAnswerWarnings(outcome, isTextOnly, saved)) context.messages.warn(warning)
+  for (const warning of listAnswerWarnings(outcome, isTextOnly, saved?.outcome))
+    context.messages.warn(warning)
   printUsageLine(context, outcome.summary, showsUsage)
 }
 

@@ -32,6 +32,8 @@ export class BatchTextReader implements BatchAnswerReader {
   /** Texts of the complete parts, or with `--raw` their response bodies. */
   readonly #parts: string[] = []
   #incompletePart: string[] = []
+  /** JSON of the complete parts with content that is not in the text. */
+  readonly #unprinted: string[] = []
   /**
    * Decoder of the last received part of the answer. A closure instead of this field would keep 7 KiB per
    * line in the old generation of V8.
@@ -50,12 +52,14 @@ export class BatchTextReader implements BatchAnswerReader {
     const contentType = response.headers['content-type'] ?? ''
     const pieces: string[] = []
     this.#incompletePart = pieces
+    const unprinted: string[] = []
     const utf8 = new TextDecoder()
     const addRaw = (data: Uint8Array | string) =>
       void pieces.push(typeof data === 'string' ? data : utf8.decode(data, { stream: true }))
     const decoder = createAnswerDecoder(contentType, {
       text: (text) => void (isRaw || pieces.push(text)),
       raw: isRaw ? addRaw : undefined,
+      unprinted: (json) => void (isRaw || unprinted.push(json)),
     })
     this.#decoder = decoder
     const { summary, otherContent } = decoder
@@ -66,6 +70,7 @@ export class BatchTextReader implements BatchAnswerReader {
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordLineAnswer(context, this.#line, summary)
       this.#parts.push(pieces.join(''))
+      this.#unprinted.push(...unprinted)
       this.#incompletePart = []
       return { summary, hasContent: decoder.hasContent(), otherContent }
     } catch (error) {
@@ -77,32 +82,33 @@ export class BatchTextReader implements BatchAnswerReader {
   async finish(_: ReadableResponse, { end }: ContinuedAnswer) {
     const { files, failOnCut, schema } = this.#rules
     const isRaw = this.#isRaw
-    const warnings = listAnswerWarnings(end, !isRaw)
+    const warnings = listAnswerWarnings(end, !isRaw, 'is in "response"')
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, isRaw, failOnCut })
     // An answer without text may have other content, for which the user paid. So the failure contains the
     // body of the answer.
-    if (missing !== undefined)
-      throw createResponseError(missing).with({ answer: isBlank ? this.#readUnread() : text })
-    if (isRaw) {
-      const response = this.#parts.length > 1 ? `[${this.#parts.join(',')}]` : text
-      return { content: { files, response }, warnings }
-    }
-    const content = schema ? { json: await schema.check(text, describeCutAnswer(end)) } : { text }
-    return { content, warnings }
+    if (missing !== undefined) throw createResponseError(missing).with({ answer: this.#answer })
+    const bodies = isRaw ? this.#parts : this.#unprinted
+    const response = bodies.length > 1 ? `[${bodies.join(',')}]` : bodies[0]
+    if (isRaw) return { content: { files, response }, warnings }
+    const json = await schema?.check(text, describeCutAnswer(end))
+    return { content: json === undefined ? { text, response } : { json, response }, warnings }
   }
 
   addReceivedPart(failure: CliError): CliError | undefined {
     // The failure's details already contain the body of an error response, so the body is not added again.
     const isKnown = failure.details.body !== undefined && !this.#decoder?.hasContent()
     if (isKnown && this.#parts.length === 0) return undefined
-    const answer = this.#received || this.#readUnread()
+    const answer = this.#answer
     return answer === '' ? undefined : failure.with({ answer })
   }
 
-  #readUnread(): string {
-    return new TextDecoder().decode(this.#decoder?.unread().subarray(0, maxSavedBytes))
+  get #answer(): string {
+    const text = this.#received
+    return text.trim() === ''
+      ? new TextDecoder().decode(this.#decoder?.unread().subarray(0, maxSavedBytes))
+      : [text, ...this.#unprinted].join('\n')
   }
 
   get #received(): string {

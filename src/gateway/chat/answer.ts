@@ -52,8 +52,8 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
    * next part fails.
    */
   let unprinted: string[] = []
-  /** JSON with images, files and unreadable parts, which parley does not print. */
-  const files: string[] = []
+  /** JSON with content that parley does not print, such as images. */
+  const unprintedJson: string[] = []
   let hasOutput = false
   const writer = new AnswerWriter(context, 'txt')
   const breakLine = () => !file && shown.breakLine()
@@ -66,7 +66,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       if (!isRaw && !schema) unprinted.push(piece)
     },
     raw: isRaw ? addRaw : undefined,
-    file: (json: string) => !isRaw && files.push(json),
+    unprinted: (json: string) => !isRaw && unprintedJson.push(json),
   }
 
   function print(): Promise<void> {
@@ -130,9 +130,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         response.accept()
         matchingJson = await schema.check(text.read(), describeCutAnswer(end)).catch((error: unknown) => {
           printUsageLine(context, end.summary, showsUsage)
-          const saved = saveFiles()
+          const saved = saveUnprinted()
           if (saved)
-            context.messages.warn(`the answer also has images or files: the received data ${saved.outcome}`)
+            context.messages.warn(`the answer also has content that is not text: its JSON ${saved.outcome}`)
           throw error
         })
         unprinted.push(matchingJson)
@@ -148,7 +148,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         throw createResponseError(missing)
       }
       await file?.commit()
-      const saved = saveFiles()
+      const saved = saveUnprinted()
       printWarningsAndUsageLine(context, end, showsUsage, !isRaw, saved)
     },
 
@@ -162,7 +162,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     save() {
       if (unreported && readTokenUsage(unreported)) addAnswerSummaryToReport(context.reportData, unreported)
       unreported = undefined
-      return isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded() ?? saveFiles()]
+      return isRaw ? [file?.savePart(), writer.part] : [saveText(), saveUndecoded() ?? saveUnprinted()]
     },
 
     close(): void {
@@ -178,9 +178,9 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     return saveReceivedAnswer(context, content, 'txt', file)
   }
 
-  /** Saves what parley does not print of an answer with text, because the user may have paid for them. */
-  function saveFiles(): SavedData | undefined {
-    const saved = saveReceivedAnswer(context, files.splice(0).join('\n'), 'json')
+  /** Saves the unprinted content of an answer with text, because the user may have paid for it. */
+  function saveUnprinted(): SavedData | undefined {
+    const saved = saveReceivedAnswer(context, unprintedJson.splice(0).join('\n'), 'json')
     if (saved?.name !== undefined) context.reportData.savedFiles.push(saved.name)
     return saved
   }

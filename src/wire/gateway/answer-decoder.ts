@@ -123,8 +123,8 @@ interface AnswerSink {
   text(text: string): void
   /** Receives the data of each stream event as a line, or the bytes of any other body, for `--raw`. */
   raw?: ((raw: Uint8Array | string) => void) | undefined
-  /** Receives the JSON of each body, event or chunk that has an image, a file or an unreadable part. */
-  file?: (json: string) => void
+  /** Receives the JSON of each body, event or chunk with content that is not in the text, such as an image. */
+  unprinted?: (json: string) => void
   images?: ImageFinder
 }
 
@@ -218,13 +218,13 @@ function addValue(
 ): string | undefined {
   const { reader, sink } = reading
   const { images, raw } = sink
-  const { fileCount } = reader
+  const { unprintedCount } = reader
   let value: unknown
   try {
     value = parse(json)
     images?.find(value)
     const text = event === undefined ? reader.addBody(value) : reader.addEvent(value, event)
-    if (reader.fileCount > fileCount) sink.file?.(json)
+    if (reader.unprintedCount > unprintedCount) sink.unprinted?.(json)
     return text
   } catch (failure) {
     const isUnreadable = failure instanceof CliError && failure.details.errorIn === undefined

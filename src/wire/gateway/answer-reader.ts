@@ -34,8 +34,8 @@ export class AnswerReader {
   readonly otherContent = new Set<NonTextContent>()
   /** Number of received JSON values with text, an image, a file or an unreadable part. */
   contentCount = 0
-  /** Number of received JSON values with an image, a file or an unreadable part. */
-  fileCount = 0
+  /** Number of received JSON values with content that is not in the text. */
+  unprintedCount = 0
   hasText = false
   isListOfChunks = false
   /** True if another message began after some text, so the text may belong to two answers. */
@@ -114,7 +114,7 @@ export class AnswerReader {
     const isUnfinished = Object.values(Object.assign(this.#isUnfinished, piece.isUnfinished))
     if (isUnfinished.length > 0) this.#isFinished = !isUnfinished.includes(true)
     Object.assign(this.summary, piece.counts)
-    if (piece.text === '' && hasFile(piece)) this.contentCount++
+    if (piece.text === '' && hasContent(piece, files)) this.contentCount++
     return this.#addPiece(piece)
   }
 
@@ -132,7 +132,7 @@ export class AnswerReader {
   #addPiece(piece: AnswerPiece): string {
     const { text, summary, otherContent } = piece
     for (const what of otherContent) this.otherContent.add(what)
-    if (hasFile(piece)) this.fileCount++
+    if (hasContent(piece, unprinted)) this.unprintedCount++
     for (const [name, value] of Object.entries(summary))
       if (value !== undefined) Object.assign(this.summary, { [name]: value })
     return this.#addText(text)
@@ -147,8 +147,11 @@ export class AnswerReader {
   }
 }
 
-const hasFile = ({ otherContent }: AnswerPiece): boolean =>
-  otherContent.some((what) => ['an image', 'a file', 'an unreadable part'].includes(what))
+const files: NonTextContent[] = ['an image', 'a file', 'an unreadable part']
+const unprinted: NonTextContent[] = [...files, 'a function call', 'code', 'another candidate']
+
+const hasContent = ({ otherContent }: AnswerPiece, kinds: NonTextContent[]): boolean =>
+  otherContent.some((what) => kinds.includes(what))
 
 const withType = (value: unknown, event: string): unknown =>
   isObject(value) && typeof value.type !== 'string' && isMessageEvent({ type: event })

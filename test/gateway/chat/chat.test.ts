@@ -111,24 +111,12 @@ describe('chat sends a prompt and prints the answer', () => {
     },
   )
 
-  test('chat warns that it prints only the first of several candidates, but not with --raw', async () => {
-    const toCandidate = (text: string) => ({ content: { parts: [{ text }] }, finishReason: 'STOP' })
-    const exchange = answering(JSON.stringify({ candidates: ['first', 'second'].map(toCandidate) }))
-    const ended = await run(['chat', 'x', '-q'], { exchange })
-    expect(ended).toMatchObject({ code: 0, out: 'first\n' })
-    const warning = 'the answer has several candidates, and only the first is printed; --raw prints them all'
-    expect(ended.err).toBe(`parley: ${warning}\n`)
-    expect((await run(['chat', 'x', '--raw'], { exchange })).err).toBe('')
-    const batch = (...flags: string[]) =>
-      run(['chat', '--batch', '-', ...flags], { exchange, stdin: '"x"\n' }).then(({ out }) => JSON.parse(out))
-    expect(await batch()).toMatchObject({ ok: true, text: 'first', warning })
-    expect((await batch('--raw')).warning).toBeUndefined()
-  })
-
   const callBlock = { type: 'tool_use', id: 't', name: 'look', input: {} }
   const functionCall = { functionCall: { name: 'look', args: {} } }
-
-  const text = { text: 'Let me look.' }
+  const code = { executableCode: { language: 'PYTHON', code: '1 + 1' } }
+  const text = { text: 'A fox' }
+  const textBlock = { type: 'text', ...text }
+  const toCandidate = (part: object) => ({ content: { parts: [part] }, finishReason: 'STOP' })
   const native = (parts: unknown[], finishReason?: string) =>
     JSON.stringify({ candidates: [{ content: { parts }, finishReason }] })
   const nativeEvent = (...of: Parameters<typeof native>) => `data: ${native(...of)}\n\n`
@@ -138,61 +126,75 @@ describe('chat sends a prompt and prints the answer', () => {
     { type: 'message_delta', delta: { stop_reason: 'tool_use' } },
   ].map((event) => `data: ${JSON.stringify(event)}\n\n`)
 
-  test.each([
-    [
-      'a message',
-      message('', { content: [{ type: 'text', ...text }, callBlock], stop_reason: 'tool_use' }),
-      {},
-    ],
-    ['a native answer', native([text, functionCall], 'STOP'), {}],
-    ['a stream', [textDelta(text.text), ...callEvents, messageStop].join(''), stream],
-  ])('if %s has a text and a function call, chat prints the text and warns', async (...of) => {
-    const exchange = answering(of[1], of[2])
-    const warning = 'the answer also has a function call, which parley does not print; --raw prints it'
-    const printed = { code: 0, out: 'Let me look.\n', err: `parley: ${warning}\n` }
-    for (const flags of [[], ['--stream'], ['--thread', 't.json'], ['--fail-on-cut']]) {
-      const world = { exchange, cwd: temporaryFolder() }
-      expect(await run(['chat', 'x', '-q', ...flags], world)).toMatchObject(printed)
-    }
-    expect(await run(['chat', 'x', '--raw'], { exchange })).toMatchObject({ code: 0, err: '' })
-    const batch = await run(['chat', '--batch', '-'], { exchange, stdin: '"x"\n' })
-    expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'Let me look.', warning })
-  })
-
   const data = png().toString('base64')
   const pictureBlock = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } }
 
+  const other = (what: string) => `the answer also has ${what}, which parley does not print`
+  const [call, image] = [other('a function call'), other('an image')]
+
   test.each([
-    ['a message', message('', { content: [{ type: 'text', text: 'A fox' }, pictureBlock] }), {}],
+    ['a function call', 'a message', message('', { content: [textBlock, callBlock] }), {}, call, '"look"'],
+    ['a function call', 'a native answer', native([text, functionCall], 'STOP'), {}, call, '"look"'],
     [
+      'a function call',
+      'a stream',
+      textDelta(text.text) + callEvents.join('') + messageStop,
+      stream,
+      call,
+      '"look"',
+    ],
+    ['code', 'a native answer', native([text, code], 'STOP'), {}, other('code'), '1 + 1'],
+    ['an image', 'a message', message('', { content: [textBlock, pictureBlock] }), {}, image, data],
+    [
+      'an image',
       'a native stream',
       nativeEvent([{ text: 'A ' }]) + nativeEvent([inline(png())]) + nativeEvent([{ text: 'fox' }], 'STOP'),
       stream,
+      image,
+      data,
     ],
-  ])('if %s has a text and an image, chat prints the text, saves the image and warns', async (...of) => {
-    const exchange = answering(of[1], of[2])
-    const unprinted = 'the answer also has an image, which parley does not print'
-    for (const flags of [[], ['--stream'], ['-o', 'a.md']]) {
+    [
+      'another candidate',
+      'a native answer',
+      JSON.stringify({ candidates: [text, { text: 'A dog' }].map(toCandidate) }),
+      {},
+      'the answer has several candidates, and only the first is printed',
+      'A dog',
+    ],
+  ])('if %s is in %s with a text, chat prints the text, saves the rest and warns', async (...of) => {
+    const [, , body, head, unprinted, saved] = of
+    const exchange = answering(body, head)
+    for (const flags of [[], ['--stream'], ['-o', 'a.md'], ['--fail-on-cut'], ['--thread', 't.json']]) {
       const TMPDIR = temporaryFolder()
       const cwd = temporaryFolder()
       const argv = ['chat', 'x', '-q', '--report', 'r.json', ...flags]
       const ended = await run(argv, { exchange, cwd, env: { TMPDIR } })
       const [name = ''] = readdirSync(TMPDIR)
-      expect(readText(TMPDIR, name)).toContain(data)
+      expect(readText(TMPDIR, name)).toContain(saved)
       const written = flags[0] === '-o' ? ['a.md'] : []
       expect(JSON.parse(readText(cwd, 'r.json')).files).toEqual([...written, join(TMPDIR, name)])
       expect(ended).toMatchObject({
         code: 0,
         out: flags[0] === '-o' ? '' : 'A fox\n',
-        err: `parley: ${unprinted}; it is saved as ${join(TMPDIR, name)}\n`,
+        err: `parley: ${unprinted}; its JSON is saved as ${join(TMPDIR, name)}\n`,
       })
     }
     const TMPDIR = temporaryFolder()
     const raw = await run(['chat', 'x', '--raw'], { exchange, env: { TMPDIR } })
     expect(raw).toMatchObject({ code: 0, err: '' })
-    const batch = await run(['chat', '--batch', '-'], { exchange, stdin: '"x"\n', env: { TMPDIR } })
-    const warning = `${unprinted}; --raw prints it`
-    expect(JSON.parse(batch.out)).toMatchObject({ ok: true, text: 'A fox', warning })
+    const batch = (...flags: string[]) =>
+      run(['chat', '--batch', '-', ...flags], { exchange, stdin: '"x"\n', env: { TMPDIR } })
+    const result = JSON.parse((await batch()).out)
+    expect(result).toMatchObject({
+      ok: true,
+      text: 'A fox',
+      warning: `${unprinted}; its JSON is in "response"`,
+    })
+    expect(JSON.stringify(result.response)).toContain(saved)
+    if (head === stream) return
+    expect(result.response).toEqual(JSON.parse(body))
+    const bare = JSON.parse((await batch('--raw')).out)
+    expect([bare.response, bare.warning]).toEqual([result.response, undefined])
     expect(readdirSync(TMPDIR)).toEqual([])
   })
 
@@ -205,7 +207,7 @@ describe('chat sends a prompt and prints the answer', () => {
     const name = readdirSync(TMPDIR).find((each) => readText(TMPDIR, each).includes(data)) ?? ''
     const image = join(TMPDIR, name)
     expect(code).toBe(8)
-    expect(err).toContain(`the answer also has images or files: the received data is saved as ${image}\n`)
+    expect(err).toContain(`the answer also has content that is not text: its JSON is saved as ${image}\n`)
     expect(JSON.parse(readText(cwd, 'r.json')).files).toContain(image)
   })
 })
