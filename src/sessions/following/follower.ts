@@ -61,9 +61,10 @@ export class Follower {
   #stream: EventStream | undefined
   #isWoken = false
   /**
-   * Wall-clock time of the last request for the list. The monotonic clock stops while the computer sleeps.
+   * Time of the last request for the list, by two clocks. The wall clock may be set back. The monotonic clock
+   * stops while the computer sleeps.
    */
-  #listedAt = -Infinity
+  #listedAt = { now: -Infinity, date: -Infinity }
   #listsInRequestedOrder = true
   /** New events that `state` already includes and that `readNewEvents` emits next. */
   readonly #notEmitted: EventItem[] = []
@@ -200,9 +201,9 @@ export class Follower {
     // Lets Node read the socket first, so that the stream has all events that the service has sent.
     await timers.wait(0)
     this.#addStreamed()
-    // If the wall clock was set back, the age may be negative.
-    const ageMs = timers.wallTime() - this.#listedAt
-    if (isForced || Math.abs(ageMs) > maxListAgeMs) await this.#addNewList()
+    const { now, date } = this.#listedAt
+    const ageMs = Math.max(timers.now() - now, timers.wallTime() - date)
+    if (isForced || ageMs > maxListAgeMs) await this.#addNewList()
   }
 
   /**
@@ -257,7 +258,7 @@ export class Follower {
   async #readList(deadline = this.#access.parts.deadline): Promise<EventItem[]> {
     const { timers } = this.#access.context.host
     const parts = { ...this.#access.parts, deadline, isSingle: true }
-    const requestedAt = timers.wallTime()
+    const requestedAt = { now: timers.now(), date: timers.wallTime() }
     const list =
       (await this.#readListBackwards(parts)) ??
       (await collectEvents(listEventsOldestFirst(this.#access.caller, parts)))
