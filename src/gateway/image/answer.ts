@@ -124,8 +124,9 @@ export type ImageReader = ReturnType<typeof createImageReader>
 const getTextExtension = (bytes: Uint8Array): string =>
   /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
 
-const createMissingImageError = (texts: string[], { stopReason, stopMessage = '' }: AnswerSummary) =>
-  createResponseError(
-    `the answer has no image${stopReason ? `: ${stopReason}` : ''}`,
-    [...texts, stopMessage].join(' ').trim() || undefined,
-  )
+function createMissingImageError(texts: string[], summary: AnswerSummary): CliError {
+  const { stopReason, stopMessage = '', isPromptBlocked } = summary
+  const what = isPromptBlocked ? 'the prompt was blocked' : 'the answer has no image'
+  const serviceMessage = [...texts, stopMessage].join(' ').trim() || undefined
+  return createResponseError(`${what}${stopReason ? `: ${stopReason}` : ''}`, serviceMessage)
+}

@@ -122,6 +122,9 @@ describe('image answers that were billed but cannot be read', () => {
     expect(ended.err).toMatch(
       /no image: IMAGE_OTHER; the received data is saved as .*\n {2}the service says: Try again\n$/,
     )
+    const blocked = { promptFeedback: { blockReason: 'SAFETY' } }
+    const { err } = await image(['x'], { exchange: answering(json(blocked)) })
+    expect(err).toContain('parley: the prompt was blocked: SAFETY;')
   })
 
   test('I34: if base64 data has an invalid character, image saves the base64 text without decoding it', async () => {
