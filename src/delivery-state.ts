@@ -36,6 +36,8 @@ export interface DeliveryRules {
   isProvedByReceipt?: boolean
   missingReceiptText?: string
   inspectCommand?: string | undefined
+  /** Replaces the advice to check before sending again. */
+  rerunHint?: string | undefined
 }
 
 /** Value of the field `sent` in errors and reports. `unknown` stands for the delivery state `sent`. */
@@ -59,17 +61,18 @@ export interface DeliveryOutcome {
   failed?: string
 }
 
-const adviseCheck = (problem: string, inspectCommand: string | undefined) =>
-  `${problem}: check${inspectCommand === undefined ? '' : ` with '${inspectCommand}'`} before sending again`
+const createCheckAdvice = (inspectCommand: string | undefined) =>
+  `check${inspectCommand === undefined ? '' : ` with '${inspectCommand}'`} before sending again`
 
 const unknownOutcome = 'the request was sent, but it is not known whether it was carried out'
 
 export function describeDelivery(state: DeliveryState, rules: DeliveryRules): DeliveryOutcome {
-  const { repeat, isProvedByReceipt = false, inspectCommand } = rules
+  const { repeat, isProvedByReceipt = false, inspectCommand, rerunHint } = rules
+  const advice = rerunHint ?? createCheckAdvice(inspectCommand)
   const isOnce = repeat === 'unaccepted'
   // Repeating a request that only reads does no harm, so such a request needs no warning.
   const uncertain = isProvedByReceipt
-    ? adviseCheck(rules.missingReceiptText ?? 'the event may have been accepted', inspectCommand)
+    ? `${rules.missingReceiptText ?? 'the event may have been accepted'}: ${advice}`
     : repeat === 'always'
       ? undefined
       : unknownOutcome

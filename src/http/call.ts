@@ -78,7 +78,8 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
     const exchange = await openTransport()
     if (parts.meanwhile) setImmediate(parts.meanwhile)
     parts.requireLock?.()
-    const call = tracker.beginCall({ inspectCommand: parts.inspectCommand, ...endpoint }, isBatch)
+    const { inspectCommand, rerunHint } = parts
+    const call = tracker.beginCall({ inspectCommand, rerunHint, ...endpoint }, isBatch)
     const explain = <E>(failure: E): E | CliError => {
       if (!(failure instanceof CliError)) return failure
       // A proxy may answer with a login page and status 200. So a web page does not prove that the service

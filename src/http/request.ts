@@ -24,6 +24,7 @@ export interface RequestParts {
   /** Called while parley waits for the response. Loads the code that reads the response. */
   meanwhile?: (() => void) | undefined
   inspectCommand?: string
+  rerunHint?: string | undefined
   /** If true, no spinner is shown, because it would erase an unfinished line of earlier output. */
   hasOutput?: boolean | undefined
   deadline?: Deadline

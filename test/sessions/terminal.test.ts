@@ -61,9 +61,9 @@ const list = (...argv: string[]) =>
   run(['events', 'list', ...argv], { exchange, env: { PARLEY_SESSION: session } })
 
 test('V60: events list --type prints a note if no event has the type', async () => {
-  const { code, out, err } = await list('--type', 'agent.mesage', '--type', 'status_idle')
+  const { code, out, err } = await list('--type', 'agent.mesage', '--type', 'idle,status_idle')
   expect({ code, out }).toEqual({ code: 0, out: '' })
-  expect(err).toBe('parley: no event has the type agent.mesage or status_idle\n')
+  expect(err).toBe('parley: no event has the type agent.mesage or idle or status_idle\n')
   expect(await list('--type', 'brand.new')).toMatchObject({ code: 0, err: '' })
 })
 

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
+import { parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { collectEvents, formatListQuery, listEvents } from '../../sessions/listing/event-list.ts'
 import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
@@ -17,7 +17,9 @@ interface ListFlags extends SessionOptions {
 export default {
   parameters: () => [
     ...createSessionFlags(),
-    new Option('--type <type>', 'only events of this type, repeatable').argParser(appendFlagValue),
+    new Option('--type <type>', 'only events of this type, repeatable').argParser(
+      (types: string, earlier: string[] = []) => [...earlier, ...types.split(',')],
+    ),
     new Option(
       '--order <order>',
       "asc: oldest first; desc: newest first; without it, the service's order",

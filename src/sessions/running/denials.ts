@@ -85,8 +85,11 @@ export class DenialCollector {
     }
     if (denied.size === 0) return undefined
     const were = denied.size === 1 ? 'tool use was' : 'tool uses were'
-    const message = `${session} finished, but ${denied.size} ${were} denied or ran despite the policy`
-    return new CliError('denied', message, { problems: [...denied.values()] })
+    const problems = [...denied.values()]
+    const orRan = problems.some((each) => each.startsWith('ran ')) ? ' or ran despite the policy' : ''
+    return new CliError('denied', `${session} finished, but ${denied.size} ${were} denied${orRan}`, {
+      problems,
+    })
   }
 }
 

@@ -24,6 +24,7 @@ interface PostOptions {
   /** True by default: makes only one attempt, because most callers retry by their own rules. */
   isSingle?: boolean
   acceptedText?: string
+  rerunHint?: string | undefined
 }
 
 /**
@@ -36,7 +37,7 @@ interface PostOptions {
 export async function postEventsOnce(
   { context, caller, parts }: SessionClient,
   body: Uint8Array,
-  { record, count, isSingle = true, acceptedText }: PostOptions,
+  { record, count, isSingle = true, acceptedText, rerunHint }: PostOptions,
 ): Promise<PostResult> {
   record('sent')
   let isRecorded = false
@@ -47,8 +48,10 @@ export async function postEventsOnce(
   }
   let posted: PostResult
   try {
-    const receiptEvents = await caller.call(endpoints.sendEvents, { ...parts, body, isSingle }, (response) =>
-      readReceipt(context, response, { acceptedText, onAccepted }),
+    const receiptEvents = await caller.call(
+      endpoints.sendEvents,
+      { ...parts, body, isSingle, rerunHint },
+      (response) => readReceipt(context, response, { acceptedText, onAccepted }),
     )
     const isWhole = receiptEvents.length === 0 || receiptEvents.length >= (count ?? 0)
     const failure = new CliError('unknown', 'the response lists only some of the sent events')

@@ -72,6 +72,7 @@ export async function sendTask(
     const { receiptEvents, failure } = await postEventsOnce(run, body, {
       isSingle: false,
       acceptedText: taskAcceptedText,
+      rerunHint: audit.hasFile ? auditResumeHint : undefined,
       record(event, reason) {
         if (event === 'accepted') run.taskState = 'accepted'
         audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
@@ -81,8 +82,6 @@ export async function sendTask(
     follower.seen.addSent(addIdsFromReceipt(events, receiptEvents))
   } catch (error) {
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
-    if (audit.task?.is === 'posting' && audit.task.hash === hash)
-      throw error.with({ consequence: `the task may have been accepted: ${auditResumeHint}` })
     if (error.kind === 'file' && run.context.tracker.sent === 'no')
       throw error.with({ consequence: 'nothing was sent' })
     throw explainRefusedTask(run, error, events, follower)

@@ -7,6 +7,7 @@ import { Follower } from '../following/follower.ts'
 import { addSecretSource, explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
+import { needsClientResult } from '../session-state.ts'
 import type { Audit } from './audit.ts'
 import type { RunPlan } from './plan.ts'
 import { describeUnansweredCommand, listUnansweredCommands } from './unanswered-commands.ts'
@@ -137,10 +138,7 @@ export class SessionRun implements SessionClient, WorkHooks {
   }
 
   onInterrupt(): string | undefined {
-    if (!this.#hasResume) {
-      const isAudited = this.taskState === 'unsent' && this.audit.hasFile
-      return isAudited && this.context.tracker.sent !== 'no' ? auditResumeHint : undefined
-    }
+    if (!this.#hasResume) return undefined
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'may continue'
@@ -194,7 +192,14 @@ export class SessionRun implements SessionClient, WorkHooks {
         resumeArguments: details.resumeArguments ?? resumeArguments,
       })
     }
-    if (kind === 'waiting') return error.with({ resumeArguments, retry: isAudited ? 'later' : retry })
+    if (kind === 'waiting') {
+      const tools = this.plan.policy.toolCommands
+      const uses = pendingToolUseIds?.flatMap((id) => this.follower.state.getToolUse(id) ?? []) ?? []
+      const lacksTool = tools.size > 0 && uses.some((use) => needsClientResult(use) && !tools.has(use.name))
+      const hint = lacksTool ? `\n--tool has commands only for ${[...tools.keys()].join(', ')}` : ''
+      const consequence = `${details.consequence}${hint}`
+      return error.with({ consequence, resumeArguments, retry: isAudited ? 'later' : retry })
+    }
     if (this.taskState === 'continued')
       return kind === 'response' && this.isFollowing ? error.with({ resumeArguments }) : error
     if (kind === 'unknown') return error.with({ retry: 'look-first' })

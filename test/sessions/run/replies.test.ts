@@ -297,7 +297,7 @@ test('a rerun with --audit resumes a task that the service may have accepted des
   const argv = ['events', 'run', 'go', '--last', '--audit', 'a.jsonl', '--deadline', '1h']
   const refused = await service.run([...argv, '--errors', 'json'])
   const error = readError(refused.err)
-  const hints = [expect.stringContaining('the task may have been accepted: ')]
+  const hints = [expect.stringContaining('the event may have been accepted: ')]
   expect([refused.code, error.retry, error.hints]).toEqual([4, 'look-first', hints])
   const resumed = await service.run(argv)
   expect([resumed.code, resumed.out, service.posts.length], resumed.err).toEqual([0, 'done\n', 2])

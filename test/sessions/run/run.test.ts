@@ -66,7 +66,7 @@ test('events run sends the task once, allows and denies tool uses by the policy,
   expect(posts[1][0]).toMatchObject({ ...denial, deny_message: 'no deleting' })
   expect(posts[1][2]).toMatchObject({ ...denial, deny_message: 'not in CI' })
   expect(out).toMatch(/The emulated agent is done\.\n.*\n.*end_turn\n$/)
-  expect(err).toContain('s1 finished, but 2 tool uses were denied or ran despite the policy\n')
+  expect(err).toContain('s1 finished, but 2 tool uses were denied\n')
   expect(err).toMatch(/deny bash {"command":"rm -rf x"} \S+ \(rules\[1\]: no deleting\)/)
   const audit = agent.audit()
   expect(audit.flatMap(({ by, rule }) => (by ? [rule ?? by] : []))).toEqual([1, 0, 'default', 2])
@@ -244,6 +244,23 @@ test('V62: events run prints an events send command, not events confirm, if a cl
   }
 })
 
+test.each([
+  ['deploy', true],
+  ['ls', false],
+])(
+  'if a custom tool use waits, events run prints the names of --tool: %s waits, %s',
+  async (name, isHinted) => {
+    const agent = openAgent({
+      rounds: [[custom('c1', { name }), custom('c2', { name: 'dploy' })]],
+      policy: askAll,
+    })
+    const { code, err } = await agent.runTask(['go', '--tool', 'dploy=cat', '--tool', 'ls=cat'])
+    const hint =
+      '  to send a result: parley events send -s s1 --custom-tool-result c1=TEXT\n  --tool has commands only for dploy, ls\n'
+    expect([code, err.includes(hint)]).toEqual([isHinted ? 12 : 0, isHinted])
+  },
+)
+
 test('a --tool command gets the input on stdin, and no PARLEY_ variable of the user (needs sh)', async () => {
   const agent = openAgent({ rounds: [[custom('c1', { name: 'deploy', input: { env: 'test' } })]], policy })
   const words = ['do it', '--tool', 'deploy=cat; env | grep ^PARLEY_ | sort']
@@ -358,6 +375,7 @@ test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
     expect([code, lines]).toEqual([exit, exit === 14 ? ['not-asked t1'] : []])
     const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
     expect(err.includes(warning)).toBe(exit === 14)
+    expect(err.includes('1 tool use was denied or ran despite the policy\n')).toBe(exit === 14)
   }
 })
 
@@ -405,7 +423,7 @@ test('events run does not send a task again after an error in a 200, and a rerun
   const taskOutcome = (): Outcome => ({ status: 200, error: 'rate_limit_error' })
   const agent = openAgent({ rounds: [], taskOutcome })
   const { code, err } = await agent.runTask()
-  expect(err).toContain('the task may have been accepted')
+  expect(err).toContain('the event may have been accepted')
   expect([code, (await agent.runTask()).code, agent.tasks]).toEqual([6, 10, 1])
 })
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { bash, custom, endTurn, interrupt, running, says, userSays } from '../../harness/events.ts'
-import { answering, type RunOptions, run } from '../../harness/run.ts'
+import { answering, createInterrupt, type RunOptions, run } from '../../harness/run.ts'
 import type { Outcome } from '../../harness/session-service.ts'
 import {
   always,
@@ -171,10 +171,28 @@ test('Y135: events run resumes a task of unknown delivery if the list shows it, 
   const first = await agent.runTask(['go'])
   expect([first.code, agent.taskLines()]).toEqual([10, ['sent', 'unknown']])
   expect(first.err).toContain(
-    "  the task may have been accepted: to continue, run the same command with the same --audit again; it looks for the task in the session's event list for up to 30 s\n",
+    "  the event may have been accepted: to continue, run the same command with the same --audit again; it looks for the task in the session's event list for up to 30 s\n",
   )
   expect(await agent.runTask(['go'])).toMatchObject({ code: 0, err: expect.stringContaining(resumedText) })
   expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'unknown', 'accepted', 'done']])
+})
+
+test.each([
+  [['--audit', 'a.ndjson'], 'to continue, run the same command with the same --audit again; it looks'],
+  [[], "check with 'parley events list -s s1' before sending again\n"],
+])('a signal while events run %j sends the task prints one instruction', async (flags, instruction) => {
+  const agent = openAgent({ rounds: [], taskOutcome: () => 'loses' })
+  const { onSignal, interrupt } = createInterrupt()
+  let printed = ''
+  const exchange: typeof agent.exchange = (request, onSent) => {
+    if (!isPost(request)) return agent.exchange(request)
+    onSent?.()
+    printed = interrupt()
+    return agent.exchange(request)
+  }
+  await agent.run([...argv, 'go', ...flags], { exchange, onSignal })
+  expect(printed).toContain(`parley: interrupted: the event may have been accepted: ${instruction}`)
+  expect(printed.match(/ again/g)).toHaveLength(1)
 })
 
 test('events run exits with 10 and does not repeat a task of unknown delivery if no list shows it', async () => {

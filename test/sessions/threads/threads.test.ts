@@ -133,7 +133,7 @@ test.each<[string, Event, string]>([
   service.write('deny.json', always('deny'))
   const { code, err } = await service.run('events run go --policy deny.json --deadline 1m'.split(' '))
   expect(code).toBe(14)
-  expect(err).toContain(`1 tool use was denied or ran despite the policy\n  ${denial}\n`)
+  expect(err).toContain(`1 tool use was denied\n  ${denial}\n`)
 })
 
 test('events run exits with 14 if another client allows a tool use after the run denied it', async () => {
