@@ -60,6 +60,7 @@ export class ReconnectPolicy implements RetryRules {
   readonly #access: SessionClient
   readonly #notes: OutageNotes
   #failingSince: number | undefined
+  #respondedAt = -Infinity
   #attempts = 0
   #invalidResponses = 0
   #requestedWaitMs = 0
@@ -74,6 +75,11 @@ export class ReconnectPolicy implements RetryRules {
     if (this.#failingSince !== undefined) this.#notes.end()
     this.#failingSince = undefined
     this.#requestedWaitMs = 0
+  }
+
+  /** Restarts the 5 minutes after a response, although requests of another kind still fail. */
+  recordPartialResponse(): void {
+    this.#respondedAt = this.#access.context.host.timers.now()
   }
 
   decide(failure: CliError): number | CliError {
@@ -92,8 +98,9 @@ export class ReconnectPolicy implements RetryRules {
     if (longWaitFailure) return createOutageError(longWaitFailure)
     const now = context.host.timers.now()
     this.#failingSince ??= now
-    const minutes = Math.floor((now - this.#failingSince) / 60_000)
-    if (minutes >= maxOutageMinutes)
+    const countMinutes = (since: number) => Math.floor((now - since) / 60_000)
+    const minutes = countMinutes(this.#failingSince)
+    if (countMinutes(Math.max(this.#failingSince, this.#respondedAt)) >= maxOutageMinutes)
       return createOutageError(failure.with({}, `${failure.message} (parley tried for ${minutes} min)`))
     this.#notes.print(failure, minutes)
     return undefined

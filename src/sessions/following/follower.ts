@@ -58,6 +58,7 @@ export class Follower {
   readonly outageNotes: OutageNotes
   #reconnectPolicy: ReconnectPolicy
   #finalListsDeadline: Deadline
+  /** `undefined` after a request for a stream has failed. */
   #stream: EventStream | undefined
   #isWoken = false
   /**
@@ -156,7 +157,8 @@ export class Follower {
         state = computeNextFollowState(state, { is: 'emitted' }, timers.now())
       } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
-        if (effect.items.length > 0) {
+        // While no stream can be opened, new events of the list do not end the backoff.
+        if (effect.items.length > 0 && this.#stream) {
           this.#reconnectPolicy.recordResponse()
           this.#reconnectPolicy = new ReconnectPolicy(this.#access, this.outageNotes)
         }
@@ -262,7 +264,8 @@ export class Follower {
     const list =
       (await this.#readListBackwards(parts)) ??
       (await collectEvents(listEventsOldestFirst(this.#access.caller, parts)))
-    this.#reconnectPolicy.recordResponse()
+    if (this.#stream) this.#reconnectPolicy.recordResponse()
+    else this.#reconnectPolicy.recordPartialResponse()
     this.#listedAt = requestedAt
     return list
   }
@@ -339,16 +342,18 @@ export class Follower {
 
   async #listen(longestMs: number) {
     const maxMs = Math.min(longestMs, this.#access.parts.deadline.leftMs)
-    const next = await (this.#stream as EventStream).next(maxMs)
+    const next = (await this.#stream?.next(maxMs)) ?? 'end'
     if (next === 'silence') return { is: 'silence', durationMs: maxMs } as const
+    if (next === 'end') return { is: 'ended' } as const
     this.#reconnectPolicy.recordResponse()
-    return next === 'end' ? ({ is: 'ended' } as const) : ({ is: 'event', item: next } as const)
+    return { is: 'event', item: next } as const
   }
 
   async #reconnect() {
     const { deadline } = this.#access.parts
     requireTimeLeft(deadline)
     this.#stream?.close()
+    this.#stream = undefined
     await deadline.wait(this.#reconnectPolicy.nextWaitMs())
     requireTimeLeft(deadline)
     this.#stream = await this.#connect(true)

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { custom, running, userSays, waitsFor } from '../../harness/events.ts'
+import { custom, endTurn, running, says, userSays, waitsFor } from '../../harness/events.ts'
 import { readError, readText } from '../../harness/run.ts'
 import { createSessionService, type RequestFault, type ScriptEvents } from '../../harness/session-service.ts'
 
@@ -69,5 +69,38 @@ test.each<[string, RequestFault, number]>([
     expect([code, notes]).toEqual([exit, [...new Set(notes)]])
     const [, path = ''] = /answer with --custom-tool-result t1=@(\S+)/.exec(err) ?? []
     expect(readText(path, '')).toBe('precious\n')
+  },
+)
+
+test.each<[string, RequestFault, number]>([
+  ['events follow', { status: 429, headers: { 'retry-after': '20' } }, 20_000],
+  ['events follow', { status: 500 }, 4_000],
+  ['events run --no-stdin', 'unreachable', 4_000],
+])(
+  'while the list has new events and only the stream fails, %s waits between streams: %j',
+  async (words, fault, waitMs) => {
+    const service = createSessionService({
+      history: [userSays('x'), running],
+      streams: [
+        { nth: 1, cutAfter: 0, events: [] },
+        { when: () => service.timers.now() < end, fault },
+      ],
+    })
+    const end = service.timers.now() + 390_000
+    void (async () => {
+      while (service.timers.now() < end) {
+        await service.timers.wait(500)
+        service.add(says('on'))
+      }
+      await service.timers.wait(30_000)
+      service.add(endTurn)
+    })()
+    const { code, out, err } = await service.run(words.split(' '))
+    expect([code, out.match(/\ton$|^on$/gm)?.length]).toEqual([0, 780])
+    const times = service.requests.flatMap(({ kind, at }) => (kind === 'stream' ? [at] : [])).slice(6)
+    const waits = times.flatMap((at, i) => at - (times[i - 1] ?? -Infinity))
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(waitMs)
+    const minutes = [1, 2, 3, 4, 5, 6].map((count) => `still failing after ${count} min; trying again`)
+    expect(err.match(/still failing.*|; trying again/g)).toEqual(['; trying again', ...minutes])
   },
 )
