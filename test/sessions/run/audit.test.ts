@@ -7,7 +7,7 @@ import { parseToolUse } from '../../../src/sessions/policy/tool-use.ts'
 import { Audit } from '../../../src/sessions/running/audit.ts'
 import type { RunPlan } from '../../../src/sessions/running/plan.ts'
 import { createSteadyClock } from '../../harness/clock.ts'
-import { homeVariables, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
+import { homeVariables, openCacheFolder, ownerOnlyMode, temporaryFolder } from '../../harness/run.ts'
 
 const time = '2026-01-01T00:00:00.000Z'
 
@@ -18,7 +18,7 @@ const line = (fields: object) => JSON.stringify({ time, session: 's1', toolUse: 
 function openIn(cwd: string, file: string | undefined, deadlineMs = Infinity) {
   const timers = { ...createSteadyClock(1), wallTime: () => Date.parse(time) }
   const deadline = new Deadline(timers, deadlineMs)
-  const host = { env: homeVariables(cwd), cwd, platform: process.platform, uid: process.getuid?.() }
+  const host = { env: homeVariables(cwd), cwd, openCacheFolder }
   const context = { host: { ...host, timers }, messages: { note() {} }, cleanups: new Set() }
 
   const parts = { params: { session: 's1' }, deadline }
