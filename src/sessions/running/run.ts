@@ -107,7 +107,7 @@ async function execute(run: SessionRun): Promise<CommandResult> {
 }
 
 const additionalTaskText =
-  'the audit file has another task that no run finished: parley sends this task in addition; to continue the earlier task, run the command without a task'
+  'the audit file has another task that no run finished: parley sends this task in addition; without a task, the command would continue the earlier one'
 
 /**
  * Prompts a person whether to send a task again. Without a terminal, only prints a warning. Throws a `CliError`
