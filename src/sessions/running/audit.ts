@@ -354,7 +354,7 @@ function isUnfinished(text: string | undefined): boolean {
 
 /** Returns the fields of the audit file from which `readReplyLine` restores `line`. */
 function createReplyFields(use: ParsedToolUse, line: ReplyAuditLine): Partial<AuditEntry> {
-  if (line.event === 'sent') return { rest: [...line.sent.idleEvents].at(-1) }
+  if (line.event === 'sent') return { rest: line.sent.lastIdleEvent }
   if (line.event !== 'end') return {}
   const { result } = line
   return { result: createToolResultEvent(use, result), reason: result.isError ? result.text : undefined }
@@ -368,8 +368,8 @@ function readReplyLine(entry: Record<string, unknown>): ReplyAuditLine | undefin
     return sent && { event, result: { text: readEventText(sent), isError: sent.is_error === true } }
   }
   if (event === 'sent') {
-    const idleEvents = new Set(typeof rest === 'string' ? [rest] : [])
-    return { event, sent: { sentAtMs: Date.parse(String(time)), idleEvents } }
+    const lastIdleEvent = typeof rest === 'string' ? rest : undefined
+    return { event, sent: { sentAtMs: Date.parse(String(time)), lastIdleEvent } }
   }
   const plain = replySteps.find((each) => each === event)
   return plain && { event: plain }

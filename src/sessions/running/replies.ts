@@ -217,8 +217,8 @@ function hasOtherResult({ audit, follower }: SessionRun, id: string): boolean {
 async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<void> {
   // A service may accept replies without a response. The event list then shows that they arrived.
   const deadline = run.parts.deadline.narrow(maxDeliveryMs, 'no response within 30 s')
-  const idleEvents = new Set(run.follower.state.stopIds)
-  const sent = { sentAtMs: run.context.host.timers.wallTime(), idleEvents }
+  const lastIdleEvent = [...run.follower.state.stopIds].at(-1)
+  const sent = { sentAtMs: run.context.host.timers.wallTime(), lastIdleEvent }
   const body = Buffer.from(JSON.stringify({ events: replies.map(({ event }) => event) }))
   const access = { ...run, parts: { ...run.parts, deadline } }
   const { is, failure } = await postEventsOnce(access, body, {

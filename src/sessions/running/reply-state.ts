@@ -44,7 +44,7 @@
  *
  * - parley received the idle event only after the first list since the request.
  * - The time of the idle event is more than 30 s after the request, and 30 s have passed since the request.
- * - The list contains every idle event that parley knew when it sent the request, and then this one. The
+ * - The list contains the last idle event that parley knew when it sent the request, and then this one. The
  *   request may still be on its way, so parley also waits until 30 s after the request. This condition needs a
  *   service that lists client events, because such a list would show the reply, too.
  *
@@ -82,8 +82,8 @@ interface ToolResult {
 interface SendContext {
   /** Wall-clock time of this machine; NaN if unknown. */
   sentAtMs: number
-  /** Ids of the idle events that were known when parley sent the reply. */
-  idleEvents: ReadonlySet<string>
+  /** Id of the last idle event that was known when parley sent the reply. */
+  lastIdleEvent: string | undefined
 }
 
 export type ReplyAuditLine =
@@ -147,18 +147,17 @@ export function updateUnconfirmedReply(
   now: number,
 ): ReplyState {
   // Idle events in the first list may be older than the arrival of the reply, so they prove nothing.
-  const olderIdleEvents = reply.olderIdleEvents ?? new Set([...reply.sent.idleEvents, ...shown.idleEvents])
+  const olderIdleEvents = reply.olderIdleEvents ?? new Set(shown.idleEvents)
   const stillUnconfirmed = { ...reply, olderIdleEvents, waitingSince: undefined }
   const last = [...shown.idleEvents].at(-1)
-  if (last === undefined || reply.sent.idleEvents.has(last) || shown.isListed === undefined)
-    return stillUnconfirmed
-  const latestArrival = reply.sent.sentAtMs + maxDeliveryMs
+  const { sentAtMs, lastIdleEvent } = reply.sent
+  if (last === undefined || last === lastIdleEvent || shown.isListed === undefined) return stillUnconfirmed
+  const latestArrival = sentAtMs + maxDeliveryMs
   // True if the last idle event is certainly newer than the arrival of the reply. For an event in
   // `olderIdleEvents`, its time and the current time must be after `latestArrival`.
   const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
-  const known = [...reply.sent.idleEvents]
-  const followsKnownEvents = known.length > 0 && known.every((id) => shown.idleEvents.has(id))
-  if (!(isNew || followsKnownEvents)) return stillUnconfirmed
+  const followsKnownEvent = lastIdleEvent !== undefined && shown.idleEvents.has(lastIdleEvent)
+  if (!(isNew || followsKnownEvent)) return stillUnconfirmed
   // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (!shown.isListed) return { ...reply, is: 'closed' }
   const waitingSince = reply.waitingSince ?? now
@@ -188,6 +187,6 @@ function getResult(reply: ReplyState): ToolResult | undefined {
 }
 
 function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
-  const unknown = { sentAtMs: Number.NaN, idleEvents: new Set<string>() }
+  const unknown = { sentAtMs: Number.NaN, lastIdleEvent: undefined }
   return { sent: 'sent' in reply ? reply.sent : unknown, result: getResult(reply) }
 }

@@ -49,8 +49,8 @@ const result = (text: string, more: object = {}) => ({
 const sentAtMs = Date.parse(time)
 
 const sent = use('sent', { rest: 'r1' })
-const isSent = { sent: { sentAtMs, idleEvents: new Set(['r1']) } }
-const badTime = { sent: { sentAtMs: Number.NaN, idleEvents: new Set() } }
+const isSent = { sent: { sentAtMs, lastIdleEvent: 'r1' } }
+const badTime = { sent: { sentAtMs: Number.NaN, lastIdleEvent: undefined } }
 const hasResult = (isError: boolean) => ({ is: 'has-result', result: { text: 'a', isError } })
 const torn = use('start').slice(0, 40)
 test.each<[title: string, lines: string[], reply: object | undefined]>([

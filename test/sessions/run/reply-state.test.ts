@@ -13,7 +13,7 @@ type ListEvidence = Parameters<typeof updateUnconfirmedReply>[1]
 
 const result = { text: 'out', isError: false }
 const interrupted = { text: 'interrupted, effect unknown', isError: true }
-const sent = { sentAtMs: 1_000_000, idleEvents: new Set(['r1']) }
+const sent = { sentAtMs: 1_000_000, lastIdleEvent: 'r1' }
 
 const states = {
   deciding: { is: 'deciding' },
@@ -141,7 +141,7 @@ const ageless = { waitingSince: 0 }
 const first = { olderIdleEvents: undefined }
 const unlisted = { isListed: false }
 const worksAgain = { isListed: undefined }
-const sentAt = (...idleEvents: string[]) => ({ ...first, sent: { ...sent, idleEvents: new Set(idleEvents) } })
+const sentAt = (lastIdleEvent?: string) => ({ ...first, sent: { ...sent, lastIdleEvent } })
 const lagging = { ...unlisted, idleEvents: new Set(['r0']), idleAt: 0 }
 const past = { olderIdleEvents: new Set(['r0', 'r1', 'r2']) }
 
@@ -157,7 +157,7 @@ const rows: Record<string, Record<string, Row>> = {
     'has an idle event 31 s newer than the reply, which may still arrive': [ageless, idleAfter(31), 30],
     "has clients' events, and a new idle event for 29 s": [{ waitingSince: 1_000_000 }, withClients, 29],
     'has only the known idle event, without the tool use': [first, { ...unlisted, ...onlyKnown }],
-    'has a new idle event without the tool use, but omits a known idle event': [sentAt('r0', 'r1'), unlisted],
+    'has a new idle event without the tool use, but omits the known idle event': [sentAt('r0'), unlisted],
     'has an idle event without the tool use, but had none at the reply': [sentAt(), unlisted],
     'lags behind the known idle event': [past, lagging],
     'has a newer idle event, then an event of work': [{ waitingSince: soon }, { isListed: undefined }, 61],
