@@ -50,14 +50,18 @@ const flagsRequiringTool = ['--tool-timeout', '--fail-on-tool-error']
 
 type Flags = Pick<Context, 'flags'>
 
+interface CommandTarget {
+  context: Flags
+  parts: { params: { session: string } }
+}
+
 export function formatSessionCommand(
-  { flags }: Flags,
+  { context: { flags }, parts }: CommandTarget,
   verb: 'confirm' | 'follow' | 'list' | 'send',
-  session: string,
 ): string {
   const names = verb === 'follow' ? followFlags : serviceFlags
   const copied = filterFlags(flags, (flag) => names.has(flag))
-  return quoteShellWords(['parley', 'events', verb, ...copied, ...formatSessionFlag(session)])
+  return quoteShellWords(['parley', 'events', verb, ...copied, ...formatSessionFlag(parts.params.session)])
 }
 
 export const formatListSessionsCommand = ({ flags }: Flags): string =>
@@ -68,10 +72,13 @@ const filterFlags = (
   isWanted: (flag: string) => boolean,
 ): string[] => given.filter(({ flag }) => isWanted(flag)).flatMap(toArgs)
 
-export const formatBudgetCommand = ({ flags }: Flags, session: string, budgetJson: string): string =>
+export const formatBudgetCommand = ({ context, parts }: CommandTarget, budgetJson: string): string =>
   quoteShellWords([
-    ...['parley', 'api', 'agents', `/v1/sessions/${encodeURIComponent(session)}`],
-    ...filterFlags(flags, (flag) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag)),
+    ...['parley', 'api', 'agents', `/v1/sessions/${encodeURIComponent(parts.params.session)}`],
+    ...filterFlags(
+      context.flags,
+      (flag) => serviceFlags.has(flag) && !/^--(no-)?(beta|validate)$/.test(flag),
+    ),
     ...['--set', `budget=${budgetJson}`],
   ])
 

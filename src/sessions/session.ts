@@ -67,7 +67,7 @@ export function createSessionRequestDefaults(
   return {
     params: { session },
     headers: createAgentHeadersFromFlags(context, settings, options),
-    inspectCommand: formatSessionCommand(context, 'list', session),
+    inspectCommand: formatSessionCommand({ context, parts: { params: { session } } }, 'list'),
     deadline: context.deadline,
   }
 }

@@ -245,7 +245,7 @@ export async function showSession(context: Context, options: SessionOptions): Pr
   await output.flush()
   const waiting = [...state.answerable, ...unlisted]
   if (waiting.length === 0) return
-  const { consequence } = describeWaitingToolUses(context, session.id, state, waiting)
+  const { consequence } = describeWaitingToolUses(access, state, waiting)
   const [line = '', ...more] = consequence.split('\n')
   messages.note(line)
   for (const line of more) messages.printLine(messages.wrap(`  ${line}`))

@@ -34,23 +34,23 @@ export default {
 
   async run(context, flags: FollowFlags) {
     const { history: hasHistory, stay: followsForever = false } = flags
-    const { caller, parts, settings } = await createSessionClient(context, flags)
+    const access = await createSessionClient(context, flags)
+    const { caller, parts, settings } = access
     if (await caller.preview(endpoints.followEvents, createEventStreamRequest(parts))) return
-    const session = parts.params.session
     const { markdown } = settings.values
     const printer = createEventPrinter(context, { markdown })
-    const follower = new Follower({ context, caller, parts }, followsForever)
+    const follower = new Follower(access, followsForever)
     const { state } = follower
     await follower.open(hasHistory ? { onEarlierEvents: (items) => printer.print(items) } : {})
     try {
-      const command = formatSessionCommand(context, 'follow', session)
+      const command = formatSessionCommand(access, 'follow')
       const onInterrupt = () => describeFollowCommand(command, state.stop !== undefined)
       const explain = (failure: CliError) =>
         failure.kind === 'stopped'
           ? failure.with(follower.describeWaitingToolUses() ?? { consequence: onInterrupt() })
           : failure
-      const options = { session, printer, followsForever }
-      await context.tracker.during({ onInterrupt, explain }, () => followAndPrint(context, follower, options))
+      const options = { printer, followsForever }
+      await context.tracker.during({ onInterrupt, explain }, () => followAndPrint(access, follower, options))
     } finally {
       follower.close()
     }

@@ -61,8 +61,7 @@ export async function confirmToolUses(
   await send(toBody(uses.map(({ id }) => createConfirmationEvent(id, allow ? 'allow' : 'deny', reason))))
   const open = state?.pending.filter((id) => uses.every((use) => use.id !== id)) ?? []
   // With --follow, `send` reports whether the session still waits.
-  if (state && open.length > 0 && !options.follow)
-    throw createWaitingError(context, access.parts.params.session, state, open)
+  if (state && open.length > 0 && !options.follow) throw createWaitingError(access, state, open)
 }
 
 /**
@@ -142,8 +141,7 @@ async function askAndSend(
   })
   // With `--pending`, a tool use that a confirmation cannot answer also stays open, so parley exits with 12.
   const open = new Set([...uses.map(({ id }) => id), ...(pending ? prompted.pending : [])])
-  const createOpenError = (state: SessionState) =>
-    createWaitingError(context, parts.params.session, state, [...open])
+  const createOpenError = (state: SessionState) => createWaitingError(access, state, [...open])
   const { decisions, latest } = await prompt.reportLostDuring(async () => {
     const decisions = await prompt
       .ask(questions)
@@ -197,10 +195,9 @@ function requireListedToolUses(
   state: SessionState,
   isOfService = false,
 ): PendingToolUse[] {
-  const { context, parts } = access
   const { unlisted, pending } = state
   if (unlisted.length > 0 && isOfService)
-    throw createWaitingError(context, parts.params.session, state, unlisted).with({ sent: 'no' })
+    throw createWaitingError(access, state, unlisted).with({ sent: 'no' })
   if (unlisted.length > 0)
     throw usageError(
       'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',
@@ -208,7 +205,7 @@ function requireListedToolUses(
   const uses = pending.flatMap((id) => {
     const use = state.getToolUse(id)
     const why = use && findUnconfirmableReason(access, use)
-    if (why) context.messages.warn(why)
+    if (why) access.context.messages.warn(why)
     return why ? [] : [use ?? { id }]
   })
   if (uses.length > 0) return uses
@@ -264,8 +261,8 @@ function hasChanged(latest: SessionState, { id, text = '{}' }: PendingToolUse): 
   return !use || use.isContradicted === true
 }
 
-function findUnconfirmableReason({ context, parts }: SessionClient, use: ToolUse): string | undefined {
+function findUnconfirmableReason(access: SessionClient, use: ToolUse): string | undefined {
   const { id, type } = use
   if (!needsClientResult(use)) return undefined
-  return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation; to send it: ${formatToolResultCommand(context, parts.params.session, type, [id])}`
+  return `${quoteAndShortenName(id)} is an ${type}: it needs a result, not a confirmation; to send it: ${formatToolResultCommand(access, type, [id])}`
 }

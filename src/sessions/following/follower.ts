@@ -220,12 +220,11 @@ export class Follower {
   }
 
   describeWaitingToolUses() {
-    const { context, parts } = this.#access
-    const { session } = parts.params
+    const { session } = this.#access.parts.params
     const { stop, answerable } = this.state
     const ids = stop?.kind === 'waiting' ? stop.ids : answerable
     if (ids.length === 0) return undefined
-    const { pendingToolUseIds, consequence } = describeWaitingToolUses(context, session, this.state, ids)
+    const { pendingToolUseIds, consequence } = describeWaitingToolUses(this.#access, this.state, ids)
     const count = ids.length === 1 ? 'a tool use' : `${ids.length} tool uses`
     return { pendingToolUseIds, consequence: `${session} waits for an answer to ${count}\n${consequence}` }
   }

@@ -2,39 +2,30 @@ import type { Context } from '../../context.ts'
 import { CliError } from '../../errors.ts'
 import { escapeShellWord } from '../../io/shell-quote.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
+import type { SessionClient } from '../session.ts'
 import { formatBudgetCommand, formatSessionCommand } from '../session-command.ts'
 import { needsClientResult, type SessionState } from '../session-state.ts'
 import { findToolInput, summarizeToolUse } from '../tool-use-summary.ts'
 
-export const createWaitingError = (
-  context: Context,
-  session: string,
-  state: SessionState,
-  ids: string[],
-): CliError =>
-  new CliError('waiting', `${session} waits for an answer`, {
+export const createWaitingError = (access: SessionClient, state: SessionState, ids: string[]): CliError =>
+  new CliError('waiting', `${access.parts.params.session} waits for an answer`, {
     problems: ids.map((id) => describeWaitingToolUse(state, id)),
-    ...describeWaitingToolUses(context, session, state, ids),
+    ...describeWaitingToolUses(access, state, ids),
   })
 
 const isLaidOut = ({ flags, host }: Context) => host.stderr.isTerminal && !flags.errors
 
-export function describeWaitingToolUses(
-  context: Context,
-  session: string,
-  state: SessionState,
-  ids: string[],
-) {
+export function describeWaitingToolUses(access: SessionClient, state: SessionState, ids: string[]) {
   const uses = ids.map((id) => ({ ...state.getToolUse(id), id }))
   const forResults = uses.filter(needsClientResult)
   const others = uses.filter((use) => !needsClientResult(use))
   const changed = others.filter(({ isContradicted }) => isContradicted)
   const unchanged = others.filter(({ isContradicted }) => !isContradicted)
-  const command = formatSessionCommand(context, 'confirm', session)
+  const command = formatSessionCommand(access, 'confirm')
   const hint =
     state.unlisted.length > 0
       ? `the service does not report which of these tool uses wait; to answer one: ${command} ID --allow\n${denyHint}`
-      : isLaidOut(context)
+      : isLaidOut(access.context)
         ? `answer with: ${command} --pending`
         : `answer with: ${command} ${formatToolUseIds(unchanged)} --allow\n${denyHint}`
   const hints = [
@@ -43,18 +34,19 @@ export function describeWaitingToolUses(
     ...(changed.length > 0 ? [`to answer at a prompt: ${command} ${formatToolUseIds(changed)}`] : []),
     ...[...new Set(forResults.map(({ type = '' }) => type))].map((type) => {
       const same = forResults.filter((use) => use.type === type).map(({ id }) => id)
-      return `to send a result: ${formatToolResultCommand(context, session, type, same)}`
+      return `to send a result: ${formatToolResultCommand(access, type, same)}`
     }),
   ]
   return { pendingToolUseIds: ids, consequence: hints.join('\n') }
 }
 
-export function createBudgetError(context: Context, session: string): CliError {
+export function createBudgetError(access: SessionClient): CliError {
+  const { context, parts } = access
   const higherBudget = '{"type":"limit","max_list_cost":{"amount":"AMOUNT","currency":"CURRENCY"}}'
-  return new CliError('stuck', `${session} stopped: budget_reached, its budget is used up`, {
+  return new CliError('stuck', `${parts.params.session} stopped: budget_reached, its budget is used up`, {
     problems: [
-      `to raise it to AMOUNT in minor units, such as cents: ${formatBudgetCommand(context, session, higherBudget)}`,
-      `to remove it: ${formatBudgetCommand(context, session, 'null')}`,
+      `to raise it to AMOUNT in minor units, such as cents: ${formatBudgetCommand(access, higherBudget)}`,
+      `to remove it: ${formatBudgetCommand(access, 'null')}`,
     ],
     resumeArguments: context.tracker.getResumeCommand(),
   })
@@ -63,16 +55,11 @@ export function createBudgetError(context: Context, session: string): CliError {
 /** Printed on a separate line, because people copy the whole line with the command. */
 const denyHint = 'or with --deny'
 
-export function formatToolResultCommand(
-  context: Context,
-  session: string,
-  type: string,
-  ids: string[],
-): string {
+export function formatToolResultCommand(access: SessionClient, type: string, ids: string[]): string {
   const [id = ''] = ids
   const value = ids.length === 1 && isSafeWord(id) ? `${escapeShellWord(id)}=TEXT` : 'ID=TEXT'
   const flag = type === 'agent.custom_tool_use' ? '--custom-tool-result' : '--tool-result'
-  return `${formatSessionCommand(context, 'send', session)} ${flag} ${value}`
+  return `${formatSessionCommand(access, 'send')} ${flag} ${value}`
 }
 
 function formatToolUseIds(uses: readonly { id: string }[]): string {

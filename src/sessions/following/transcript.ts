@@ -9,6 +9,7 @@ import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { readEventText } from '../../wire/sessions/session-event.ts'
 import { toEventRow } from '../listing/rows.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
+import type { SessionClient } from '../session.ts'
 import { formatSessionCommand } from '../session-command.ts'
 import type { SessionState } from '../session-state.ts'
 import type { Follower } from './follower.ts'
@@ -16,7 +17,6 @@ import { describeWorkflowRun, describeWorkflowRuns, SessionIncidents } from './i
 import { createBudgetError, createWaitingError } from './stop-text.ts'
 
 interface FollowAndPrintOptions {
-  session: string
   printer: EventPrinter
   /** Value of `--stay`. `undefined` if the command has no such flag. */
   followsForever?: boolean
@@ -35,11 +35,13 @@ export const missingAnswerText =
  * if the session stops before its work is done. Throws one of kind `stopped` after a signal or the deadline.
  */
 export async function followAndPrint(
-  context: Context,
+  access: SessionClient,
   follower: Follower,
   options: FollowAndPrintOptions,
 ): Promise<void> {
-  const { session, printer, onBatch, incidents = new SessionIncidents(context) } = options
+  const { context, parts } = access
+  const { session } = parts.params
+  const { printer, onBatch, incidents = new SessionIncidents(context) } = options
   const { state } = follower
   context.reportData.figures.warnings.openWorkflowRuns = () => state.openRuns.length
   const reported = new Set<string>()
@@ -53,10 +55,10 @@ export async function followAndPrint(
       await printer.print(items)
       // If stderr is not a terminal, parley describes the session only if it has no events or has stopped.
       if (!hasPrintedStart && (context.host.stderr.isTerminal || state.isEmpty || state.stop))
-        context.messages.note(describeSession(state, options))
+        context.messages.note(describeSession(session, state, options))
       hasPrintedStart = true
       incidents.add(items)
-      reportOpenWork(context, state, options, reported)
+      reportOpenWork(access, state, options, reported)
       await onBatch?.(items)
     }
     if (follower.seen.isWorkPending)
@@ -76,9 +78,9 @@ export async function followAndPrint(
     context.reportData.stopReason = state.stopReason
   }
   const { stop } = state
-  if (stop?.kind === 'waiting') throw createWaitingError(context, session, state, stop.ids)
+  if (stop?.kind === 'waiting') throw createWaitingError(access, state, stop.ids)
   if (stop?.kind !== 'stuck' && stop?.kind !== 'ended') return
-  if (stop.kind === 'stuck' && stop.reason === 'budget_reached') throw createBudgetError(context, session)
+  if (stop.kind === 'stuck' && stop.reason === 'budget_reached') throw createBudgetError(access)
   const category = stop.kind === 'stuck' && stop.category ? ` (${stop.category})` : ''
   throw new CliError('stuck', `${session} stopped: ${stop.reason}${category}`, {
     serviceMessage: stop.explanation,
@@ -92,30 +94,32 @@ function addOpenRuns(error: unknown, { openRuns }: SessionState): unknown {
 }
 
 function reportOpenWork(
-  context: Context,
+  access: SessionClient,
   state: SessionState,
-  { session, onBatch, followsForever }: FollowAndPrintOptions,
+  { onBatch, followsForever }: FollowAndPrintOptions,
   reported: Set<string>,
 ): void {
+  const { messages } = access.context
   for (const run of state.isWaitingForRuns ? state.openRuns : []) {
     if (!reported.has(run.id))
-      context.messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
+      messages.note(`waiting for the workflow run ${describeWorkflowRun(run)} to end`)
     reported.add(run.id)
   }
   // `onBatch` replies to the waiting tool uses. If the session has stopped, the failure of the command names
   // them. parley prints a note about them only in other cases.
   if (onBatch || (state.stop && !followsForever)) return
   for (const id of state.answerable) {
-    const command = `${formatSessionCommand(context, 'confirm', session)} --pending`
+    const command = `${formatSessionCommand(access, 'confirm')} --pending`
     if (!reported.has(id))
-      context.messages.note(`${quoteAndShortenName(id)} waits for an answer; to answer: ${command}`)
+      messages.note(`${quoteAndShortenName(id)} waits for an answer; to answer: ${command}`)
     reported.add(id)
   }
 }
 
 function describeSession(
+  session: string,
   { stop, lastStop, isEmpty }: SessionState,
-  { session, followsForever }: FollowAndPrintOptions,
+  { followsForever }: FollowAndPrintOptions,
 ): string {
   if (isEmpty) return `${session} has no events yet: waiting for its first event; Ctrl-C stops waiting`
   if (!stop) return `following ${session}; Ctrl-C stops following, the session continues`

@@ -244,7 +244,7 @@ async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<voi
  * for one of these replies after 30 s.
  */
 export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly ParsedToolUse[]): Promise<void> {
-  const { audit, context, follower, parts } = run
+  const { audit, follower, parts } = run
   const { state } = follower
   for (const use of uses)
     if (!audit.unconfirmed.has(use.id))
@@ -270,7 +270,7 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
   if (isOver || unknown.length === 0) return
   const pending = unknown.map(({ use }) => use.id)
   const message = `it is not known whether the answer to ${pending.join(', ')} arrived: ${unknown[0]?.reason}`
-  const waiting = describeWaitingToolUses(context, run.session, state, pending)
+  const waiting = describeWaitingToolUses(run, state, pending)
   throw new CliError('unknown', message, {
     sent: 'unknown',
     retry: 'look-first',

@@ -194,13 +194,12 @@ function createToolErrorFailure({ audit, session, plan }: SessionRun): CliError 
  * agent. Throws a `CliError` if the agent did not finish for another reason.
  */
 async function followUntilIdle(run: SessionRun, work: FollowedWork): Promise<CliError | undefined> {
-  const { context, session, follower } = run
+  const { follower } = run
   const { responder, denials, limits, incidents, printer } = work
   let failure: unknown
   do {
     try {
-      await followAndPrint(context, follower, {
-        session,
+      await followAndPrint(run, follower, {
         printer,
         incidents,
         async onBatch(items) {

@@ -21,12 +21,11 @@ export async function deliverEvents(
 ): Promise<void> {
   const { context, caller, parts } = access
   if (await caller.preview(endpoints.sendEvents, { ...parts, body })) return
-  const session = parts.params.session
   const follower = follow ? new Follower(access) : undefined
   await follower?.open().catch(rethrowAsNotSent)
   let isAccepted = false
   let listed: SessionEvent[] = []
-  const command = `${formatSessionCommand(context, 'follow', session)} --history`
+  const command = `${formatSessionCommand(access, 'follow')} --history`
   const hooks: WorkHooks = {
     onInterrupt: () => (follow && isAccepted ? describeFollowCommand(command) : undefined),
     explain: (failure) =>
@@ -60,7 +59,7 @@ export async function deliverEvents(
     if (follower) {
       follower.seen.addSent(addIdsFromReceipt(sent, listed))
       const printer = createEventPrinter(context, { markdown })
-      await followAndPrint(context, follower, { session, printer })
+      await followAndPrint(access, follower, { printer })
     } else {
       if (ids) await printIds(context, listed)
       else if (!context.flags.raw && listed.length > 0)
@@ -102,7 +101,7 @@ export function rethrowAsNotSent(error: unknown): never {
  * mention them.
  */
 export function explainRefusedTask(
-  { context, parts }: SessionClient,
+  access: SessionClient,
   error: CliError,
   events: readonly SessionEvent[],
   follower: Follower | undefined,
@@ -112,7 +111,7 @@ export function explainRefusedTask(
   if (!isRefused || !events.some(isTaskEvent)) return error
   if (follower) return error.with(follower.describeWaitingToolUses() ?? {})
   if (!/wait|pending|requires.action|confirm|approv|tool/i.test(serviceMessage)) return error
-  const command = formatSessionCommand(context, 'confirm', parts.params.session)
+  const command = formatSessionCommand(access, 'confirm')
   return error.with({ consequence: `if tool uses wait for an answer: ${command} --pending` })
 }
 

@@ -4,6 +4,7 @@ import { CliError } from '../../../src/errors.ts'
 import type { Follower } from '../../../src/sessions/following/follower.ts'
 import { SeenEvents } from '../../../src/sessions/following/seen-events.ts'
 import { createEventPrinter, followAndPrint } from '../../../src/sessions/following/transcript.ts'
+import type { SessionClient } from '../../../src/sessions/session.ts'
 import { type Event, endTurn, running, says, userSays } from '../../harness/events.ts'
 import { readError } from '../../harness/run.ts'
 import { createSessionService, type SessionScript, shown } from '../../harness/session-service.ts'
@@ -108,7 +109,8 @@ test('if the service fails and then stdout fails, followAndPrint throws the fail
   }
   const follower = { state, task, readNewEvents } as unknown as Follower
   const printer = createEventPrinter(context, { isStdoutReserved: false, markdown: false })
-  const end = followAndPrint(context, follower, { session: 's1', printer })
+  const access = { context, parts: { params: { session: 's1' } } } as SessionClient
+  const end = followAndPrint(access, follower, { printer })
   await expect(end).rejects.toThrow('the service failed')
   expect(failed).toEqual(['stdout'])
 })
