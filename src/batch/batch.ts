@@ -114,7 +114,7 @@ async function requestLines(
 
 /**
  * On the first Ctrl-C, starts no further request. Returns a function to call when the running requests have
- * ended. After a Ctrl-C, that function ends the process by the signal.
+ * ended. After a Ctrl-C, that function ends the process by the signal, unless all lines have succeeded.
  */
 function handleInterrupt({ host, messages, cleanups }: Context, run: BatchRun): () => Promise<void> {
   let isInterrupted = false
@@ -124,7 +124,7 @@ function handleInterrupt({ host, messages, cleanups }: Context, run: BatchRun): 
     run.finish()
   })
   return async () => {
-    if (isInterrupted) {
+    if (isInterrupted && !run.tally.hasSucceeded) {
       // The signal handler prints a line break after ^C unless a cleanup returns true. parley has printed
       // complete lines since ^C, so a line break would add an empty line.
       cleanups.add(() => true)

@@ -110,6 +110,14 @@ export class BatchTally {
   /** True if an answer of this or an earlier run has no token count, so `tokens` is a minimum. */
   hasUncountedAnswer = false
   hasAnswer = false
+
+  get left(): number | undefined {
+    return this.total === undefined ? undefined : this.total - this.ok - this.failed - this.skipped
+  }
+
+  get hasSucceeded(): boolean {
+    return this.left === 0 && this.failed === 0
+  }
 }
 
 /**

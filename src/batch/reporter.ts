@@ -97,14 +97,9 @@ export class BatchReporter {
     this.#spinner.stop()
   }
 
-  get #left(): number | undefined {
-    const { ok, failed, skipped, total } = this.#tally
-    return total === undefined ? undefined : total - ok - failed - skipped
-  }
-
   #counts() {
     const { ok, warned, failed, skipped, failures, total = null } = this.#tally
-    return { counts: { total, ok, warned, failed, skipped, notDone: this.#left ?? null }, failures }
+    return { counts: { total, ok, warned, failed, skipped, notDone: this.#tally.left ?? null }, failures }
   }
 
   #showProgress(): void {
@@ -128,7 +123,7 @@ export class BatchReporter {
   describeSummary(stop?: CliError): string {
     const { host, reportData } = this.#context
     const seconds = (host.timers.now() - reportData.startMs) / 1000
-    const counts = formatBatchSummary(this.#tally, this.#left ?? 0, seconds)
+    const counts = formatBatchSummary(this.#tally, seconds)
     return `${counts}${this.#describeUnanswered()}${this.#describeResume(stop)}`
   }
 
@@ -139,10 +134,10 @@ export class BatchReporter {
   }
 
   #describeResume(stop: CliError | undefined): string {
-    const left = this.#left
+    const { left, hasSucceeded } = this.#tally
     // If parley saved results in another file, the message of the failure or the signal explains how to
     // resume.
-    if (this.savedPart || (left === 0 && this.#tally.failed === 0)) return ''
+    if (this.savedPart || hasSucceeded) return ''
     if (this.#isResumable) {
       if (stop?.kind === 'stopped' && !stop.details.deadline)
         return '; to resume: --resume with a larger --max-total-tokens'
@@ -168,8 +163,8 @@ export function formatBatchProgress(tally: BatchTally, passedSeconds: number, pa
   )
 }
 
-export function formatBatchSummary(tally: BatchTally, left: number, seconds: number): string {
-  const { ok, warned, failed, savedElsewhere, skipped, failures } = tally
+export function formatBatchSummary(tally: BatchTally, seconds: number): string {
+  const { ok, warned, failed, savedElsewhere, skipped, failures, left = 0 } = tally
   const kinds = Object.entries(failures).map(([kind, number]) => `${count(number)} ${kind}`)
   return joinFields(
     `${count(ok)} ok${warned > 0 ? ` (${count(warned)} with a warning)` : ''}`,

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import type { Context } from '../context.ts'
 import { CliError } from '../errors.ts'
 import { AppendedFile } from '../io/appended-file.ts'
@@ -35,6 +35,12 @@ export async function openResultsFile(
   const refusal = isResumed ? undefined : 'it already exists; --resume continues it'
   const file = new AppendedFile(path, name, refusal)
   let held: FileLock | undefined
+  function removeUnused(): void {
+    if (isResumed || file.findChange() !== undefined) return
+    // Another run may have written results, so the size in the file system counts.
+    if (statSync(path).size === 0) rmSync(path, { force: true })
+  }
+
   try {
     const lock = await acquireLock(path, { name, deadline, messages })
     held = lock
@@ -68,8 +74,7 @@ export async function openResultsFile(
     }
 
     function close(): void {
-      const isUntouched = file.findChange() === undefined && lock.isHeld()
-      if (file.size === 0 && !isResumed && isUntouched) rmSync(path, { force: true })
+      if (lock.isHeld()) removeUnused()
       file.close()
       lock.release()
     }
@@ -77,6 +82,7 @@ export async function openResultsFile(
     cleanups.add(close)
     return { requireOwned, write, close }
   } catch (error) {
+    removeUnused()
     held?.release()
     file.close()
     throw error

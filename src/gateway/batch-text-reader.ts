@@ -70,7 +70,7 @@ export class BatchTextReader implements BatchAnswerReader {
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordLineAnswer(context, this.#line, summary)
       this.#parts.push(pieces.join(''))
-      this.#unprinted.push(...unprinted)
+      for (const json of unprinted) this.#unprinted.push(json)
       this.#incompletePart = []
       return { summary, hasContent: decoder.hasContent(), otherContent }
     } catch (error) {

@@ -23,10 +23,13 @@ const argv = [...plain, '--results', 'r.ndjson']
 const resultsIn = (cwd: string) => idsIn(readText(cwd, 'r.ndjson'))
 
 /** Starts a batch, answers four lines, and calls `act` while four more are running. */
-async function interrupt(act: (kill: (signal: NodeJS.Signals) => void, answerAll: () => void) => void) {
+async function interrupt(
+  act: (kill: (signal: NodeJS.Signals) => void, answerAll: () => void) => void,
+  count = 40,
+) {
   const open: Socket[] = []
-  const { cwd, env, server } = await prepare(40, (socket, _, count) => {
-    if (count <= 4) return void socket.write(answer)
+  const { cwd, env, server } = await prepare(count, (socket, _, requests) => {
+    if (requests <= 4) return void socket.write(answer)
     open.push(socket)
     if (open.length !== 4) return
     const answerAll = () => {
@@ -54,6 +57,15 @@ test('after SIGINT, a batch finishes its running requests and then ends by SIGIN
   server.sockets.clear()
   const again = await execute(['chat', '--batch', 'in.ndjson', '--dry-run'], { cwd, env })
   expect(again.code).toBe(0)
+})
+
+test('if all lines succeed after SIGINT, a batch ends like an uninterrupted batch (needs signals)', async () => {
+  const { code, err } = await interrupt((kill, answerAll) => {
+    kill('SIGINT')
+    setTimeout(answerAll, 200)
+  }, 8)
+  expect(code, err).toBe(0)
+  expect(err).toMatch(/\nparley: 8 ok · 0 failed · /)
 })
 
 test.each([

@@ -130,6 +130,8 @@ test('F17, F18: if a lock is held until the deadline, parley prints the name of 
   const argv = ['chat', '--batch', 'in', '--results', 'notes', '--deadline', '3s']
   const text = /deadline passed while it was locked: if no other parley is running, remove \S+\.parley-lock\n/
   expect(await run(argv, { cwd })).toMatchObject(rejected(11, text))
+  // The same command may succeed later, so the empty results file does not stay.
+  expect(readdirSync(cwd)).toEqual(['in', 'notes.parley-lock'])
 })
 
 test('events run --audit removes both locks of a killed run, and first prints the reason', async () => {
