@@ -13,10 +13,10 @@ if (version[0] < oldest[0] || (version[0] === oldest[0] && version[1] < oldest[1
 } else {
   // These outputs are static: loading the cache would take longer than it saves.
   const isStatic = ['-V', '--version', 'completion'].indexOf(process.argv[2]) >= 0
-  const openCacheFolder = isStatic ? undefined : require('./cache-folder.cjs')
-  const compiledCode = isStatic ? undefined : require('./compiled-code.cjs')()
+  const cache = isStatic ? {} : require('./compiled-code.cjs')
+  const compiledCode = isStatic ? undefined : cache.openCompiledCode()
   const program = compiledCode ? compiledCode.load('main.cjs') : require('../dist/main.cjs')
-  const host = program.createProcessHost(openCacheFolder)
+  const host = program.createProcessHost(cache.openCacheFolder)
   program.main(process.argv.slice(2), host).then((exitCode) => {
     process.exitCode = exitCode
     if (compiledCode) compiledCode.storeCode(exitCode)

@@ -87,7 +87,7 @@ export const homeVariables = (home: string) => ({
   LOCALAPPDATA: join(home, '.cache'),
 })
 
-export const openCacheFolder = createRequire(import.meta.url)('../../bin/cache-folder.cjs')
+export const { openCacheFolder } = createRequire(import.meta.url)('../../bin/compiled-code.cjs')
 
 /**
  * Runs parley in this process, with its own home folder and environment. Throws if JSON output does not have
