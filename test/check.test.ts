@@ -116,18 +116,15 @@ test.each([
   ['429 No\r\nRetry-After: 9', 'later', { kind: 'rate-limited', retryAfter: 9 }],
   ['503 No', 'later', { kind: 'service' }],
   ['400 No', 'never', { kind: 'refused' }],
-])(
-  'after a 503 of the gateway and %j of the other service, `retry` is "%s"',
-  async (status, retry, error) => {
-    const model = response('{}', '503 No')
-    const flags = ['--retries', '0', '--errors', 'json']
-    const ended = await checkServer(answer({ model, list: response('{}', status) }), flags)
-    const both = JSON.parse(ended.err).error
-    expect(both).toMatchObject({ kind: 'service', retry, safeToRetry: retry === 'later' })
-    const only = await checkServer(answer({ list: response('{}', status) }), flags)
-    expect(JSON.parse(only.err).error).toMatchObject({ ...error, retry, safeToRetry: retry === 'later' })
-  },
-)
+])('after a 503 of the gateway and %j of the other service, retry is %s', async (status, retry, error) => {
+  const model = response('{}', '503 No')
+  const flags = ['--retries', '0', '--errors', 'json']
+  const ended = await checkServer(answer({ model, list: response('{}', status) }), flags)
+  const both = JSON.parse(ended.err).error
+  expect(both).toMatchObject({ kind: 'service', retry, safeToRetry: retry === 'later' })
+  const only = await checkServer(answer({ list: response('{}', status) }), flags)
+  expect(JSON.parse(only.err).error).toMatchObject({ ...error, retry, safeToRetry: retry === 'later' })
+})
 
 test('if no service answers before the deadline, the failure of config check has "deadline": true', async () => {
   const ended = await checkServer(() => {}, ['--deadline', '0.5', '--errors', 'json'])

@@ -87,14 +87,11 @@ test('on Windows parley retries to replace a file that another process has open'
 test.each([
   [3, 0, ''],
   [100, 3, 'permission denied'],
-])(
-  'on Windows parley retries if opening its lock file fails with EPERM %i times',
-  async (times, code, err) => {
-    const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
-    const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
-    expect(ended).toMatchObject({ code: code, err: expect.stringContaining(err) })
-  },
-)
+])('on Windows parley retries if opening a lock fails with EPERM %i times', async (times, code, err) => {
+  const { cwd, env } = createWindows(failing('openSync', { code: 'EPERM', times, end: '.parley-lock' }))
+  const ended = await execute(['config', 'set', 'timeout', '5'], { cwd, env })
+  expect(ended).toMatchObject({ code: code, err: expect.stringContaining(err) })
+})
 
 test('parley image copies the image into place if the file system has no hard links', async () => {
   const { cwd, env } = createWindows(failing('linkSync', { code: 'EISDIR', times: 1 }))

@@ -55,9 +55,7 @@ describe('requests of a batch', () => {
       '',
       `{"custom_id":"c","method":"POST","url":"/v1","body":${body}}`,
     ])
-    const ended = await run([...batch, 'Say', '--temperature', '0.5', '-m', 'mine'], {
-      cwd,
-    })
+    const ended = await run([...batch, 'Say', '--temperature', '0.5', '-m', 'mine'], { cwd })
     expect(ended.code).toBe(0)
     expect(parseResults(ended.out)).toMatchObject([
       { index: 1, id: 7, ok: true },
@@ -278,20 +276,17 @@ describe('--results and --resume', () => {
   test.each([
     [500, false],
     [429, true],
-  ])(
-    'after a deadline in the pause of a %d, the failure of a batch has "safeToRetry": %s',
-    async (code, isSafe) => {
-      const argv = [...results, '--resume', '--deadline', '6', '--concurrency', '4', '--errors', 'json']
-      const exchange: Exchange = (request, onSent) => {
-        onSent?.()
-        return status(code)(request)
-      }
-      const cwd = batchFolder(9)
-      const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
-      expect([ended.code, readText(cwd, 'r.ndjson')]).toEqual([15, ''])
-      expect(JSON.parse(ended.err).error).toMatchObject({ sent: 'yes', retry: 'later', safeToRetry: isSafe })
-    },
-  )
+  ])('after a deadline in the pause of a %d, a batch has "safeToRetry": %s', async (code, isSafe) => {
+    const argv = [...results, '--resume', '--deadline', '6', '--concurrency', '4', '--errors', 'json']
+    const exchange: Exchange = (request, onSent) => {
+      onSent?.()
+      return status(code)(request)
+    }
+    const cwd = batchFolder(9)
+    const ended = await run(argv, { cwd, exchange, timers: createIdleClock() })
+    expect([ended.code, readText(cwd, 'r.ndjson')]).toEqual([15, ''])
+    expect(JSON.parse(ended.err).error).toMatchObject({ sent: 'yes', retry: 'later', safeToRetry: isSafe })
+  })
 
   test('if a signal ends a batch in the pause after a 500, the message counts requests that may be billed', async () => {
     const { onSignal, interrupt } = createInterrupt()
@@ -570,19 +565,16 @@ describe('the end of a batch', () => {
   test.each([
     ['a file', 'in.ndjson', undefined],
     ['a pipe', '-', '\n'],
-  ])(
-    'a batch from %s without lines exits with 0 and a note, or 2 with --fail-on-empty',
-    async (_, name, stdin) => {
-      const world = { cwd: batchFolder('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
-      const argv = ['chat', '--batch', name]
-      const note = /: it has no line with a request, so nothing was sent\n/
-      expect(await run(argv, world)).toMatchObject(rejected(0, note))
-      const failed = await run([...argv, '--fail-on-empty'], world)
-      expect(failed).toMatchObject(rejected(2, note))
-      const unread = await run([...argv, '--fail-on-empty', '--no-stdin'], world)
-      expect(unread.err).toMatch(name === '-' ? /--no-stdin/ : note)
-    },
-  )
+  ])('a batch from %s without lines exits with 0, or 2 with --fail-on-empty', async (_, name, stdin) => {
+    const world = { cwd: batchFolder('\n\n'), ...(stdin === undefined ? {} : { stdin }) }
+    const argv = ['chat', '--batch', name]
+    const note = /: it has no line with a request, so nothing was sent\n/
+    expect(await run(argv, world)).toMatchObject(rejected(0, note))
+    const failed = await run([...argv, '--fail-on-empty'], world)
+    expect(failed).toMatchObject(rejected(2, note))
+    const unread = await run([...argv, '--fail-on-empty', '--no-stdin'], world)
+    expect(unread.err).toMatch(name === '-' ? /--no-stdin/ : note)
+  })
 })
 
 const runAndChange = async (act: (file: string) => void, at: number) => {

@@ -91,18 +91,15 @@ test('F30: image replaces the image that -f names only with --force', async () =
 test.each([
   [['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'], '--results and --report'],
   [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
-])(
-  'F30: parley exits with 2 if a link names the missing file: %j (needs POSIX files)',
-  async (argv, expectedText) => {
-    const cwd = folderWith('"hi"\n', 'in')
-    symlinkSync('there', join(cwd, 'link'))
-    symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
-    const ended = await run(argv, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-    expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
-    expect(existsSync(join(cwd, 'there'))).toBe(false)
-  },
-)
+])('F30: parley exits with 2 if a link names a file: %j (needs POSIX files)', async (argv, expectedText) => {
+  const cwd = folderWith('"hi"\n', 'in')
+  symlinkSync('there', join(cwd, 'link'))
+  symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
+  const ended = await run(argv, { cwd })
+  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
+  expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
+  expect(existsSync(join(cwd, 'there'))).toBe(false)
+})
 
 test('F30: parley exits with 11 if the file of --results is a link that leads to itself (needs POSIX files)', async () => {
   const cwd = folderWith('"hi"\n', 'in')

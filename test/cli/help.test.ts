@@ -6,14 +6,11 @@ import { childEnvironment } from '../harness/environment.ts'
 import { binary, execute, start } from '../harness/process.ts'
 import { run, temporaryFolder } from '../harness/run.ts'
 
-test.each(['', '--help', '-h', '--help -q', 'help', '-q help'])(
-  'parley %s prints help on stdout',
-  async (line) => {
-    const ended = await run(line.split(' ').filter(Boolean))
-    expect(ended).toMatchObject({ code: 0, err: '' })
-    expect(ended.out).toMatch(/^Usage: parley <command>[\s\S]*\n {2}chat {2,}ask a model/)
-  },
-)
+test.each(['', '--help', '-h', '--help -q', 'help', '-q help'])('parley %s prints help', async (line) => {
+  const ended = await run(line.split(' ').filter(Boolean))
+  expect(ended).toMatchObject({ code: 0, err: '' })
+  expect(ended.out).toMatch(/^Usage: parley <command>[\s\S]*\n {2}chat {2,}ask a model/)
+})
 
 test.each([
   ...['events', 'events --profile demo', '-q events', 'events --errors json', 'events --no-pager'].map(
@@ -52,17 +49,14 @@ test.each(versions)('parley %s prints only the version number', async (line) => 
   expect((await run(line.split(' '))).out).toMatch(/^\d+\.\d+\.\d+\n$/)
 })
 
-test.each(['--version', '--help'])(
-  'parley %s exits with 11 on a full disk (needs /dev/full)',
-  async (flag) => {
-    const full = await execute([flag], { before: 'exec > /dev/full' })
-    expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
-    const { child, ended } = start([flag])
-    // A reader that closes stdout is not a failure.
-    child.stdout?.destroy()
-    expect(await ended).toMatchObject({ code: 0, err: '' })
-  },
-)
+test.each(['--version', '--help'])('parley %s fails on a full disk (needs /dev/full)', async (flag) => {
+  const full = await execute([flag], { before: 'exec > /dev/full' })
+  expect(full).toMatchObject({ code: 11, err: 'parley: stdout: no space left on the disk\n' })
+  const { child, ended } = start([flag])
+  // A reader that closes stdout is not a failure.
+  child.stdout?.destroy()
+  expect(await ended).toMatchObject({ code: 0, err: '' })
+})
 
 test.concurrent('a signal ends a run that writes its last message to a full pipe (needs timeout)', async () => {
   // If the run survives SIGTERM for 2 s, `timeout` kills the run with exit code 137. Nothing reads the pipe

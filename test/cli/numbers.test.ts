@@ -9,24 +9,21 @@ test.each([
   ['--temperature -.5', '--temperature', '-.5', '"temperature":-0.5'],
   ['--max-output-tokens with 360 digits', '--max-output-tokens', long, `"maxOutputTokens":${long}`],
   ['--max-output-tokens 0', '--max-output-tokens', '0', '"maxOutputTokens":0'],
-])(
-  'P53: chat and image send the exact number of %s, also in a body or batch',
-  async (_, flag, value, field) => {
-    const cwd = temporaryFolder({ 'body.json': '{"contents": [], "x": 1.10}', lines: '"hi"\n' })
-    for (const argv of [
-      ['chat', 'hi'],
-      ['image', 'hi', '-m', 'a'],
-      ['chat', '-i', 'body.json'],
-      ['chat', '--batch', 'lines'],
-    ]) {
-      const { code, requests } = await run([...argv, flag, value], { cwd })
-      // With 0 tokens, the demo answers without text.
-      const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
-      expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
-      expect(requests[0]?.text).toContain(field)
-    }
-  },
-)
+])('P53: chat and image send the exact number of %s, also in a batch', async (_, flag, value, field) => {
+  const cwd = temporaryFolder({ 'body.json': '{"contents": [], "x": 1.10}', lines: '"hi"\n' })
+  for (const argv of [
+    ['chat', 'hi'],
+    ['image', 'hi', '-m', 'a'],
+    ['chat', '-i', 'body.json'],
+    ['chat', '--batch', 'lines'],
+  ]) {
+    const { code, requests } = await run([...argv, flag, value], { cwd })
+    // With 0 tokens, the demo answers without text.
+    const isCut = value === '0' && flag === '--max-output-tokens' && argv[0] === 'chat'
+    expect([code, requests.length]).toEqual([isCut ? 8 : 0, 1])
+    expect(requests[0]?.text).toContain(field)
+  }
+})
 
 test('--max-iterations 0 is sent as typed, and more than 15 digits are a usage error', async () => {
   const send = (value: string) =>

@@ -53,15 +53,12 @@ test.each(schemas)('the emulator answers with JSON that matches the schema: %s',
   expect(createSchemaValidator(structuredClone(schema)).validate(JSON.parse(text))).toEqual([])
 })
 
-test.each(['prompt', 'native'])(
-  'the emulator answers chat --schema-via %s with matching JSON',
-  async (via) => {
-    const cwd = temporaryFolder({ 's.json': '{"enum":["pass","block"]}' })
-    const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
-    const exchange = createEmulator({})
-    expect(await run(argv, { cwd, exchange, timers: realTimers })).toMatchObject({ code: 0, out: '"pass"\n' })
-  },
-)
+test.each(['prompt', 'native'])('the emulator answers --schema-via %s with matching JSON', async (via) => {
+  const cwd = temporaryFolder({ 's.json': '{"enum":["pass","block"]}' })
+  const argv = ['chat', 'hello', '--schema', 's.json', '--schema-via', via]
+  const exchange = createEmulator({})
+  expect(await run(argv, { cwd, exchange, timers: realTimers })).toMatchObject({ code: 0, out: '"pass"\n' })
+})
 
 test('the emulated agent ends its task with JSON if the task has a schema', async () => {
   const schema = '{"type":"object","required":["a"],"properties":{"a":{"type":"integer"}}}'

@@ -28,18 +28,15 @@ const commands: [shown: string, argv: string[], exchange: ReturnType<typeof answ
   ['events list --raw', ['events', 'list', '-s', 's', '--raw'], answering(list)],
 ]
 
-test.each(commands)(
-  'V04: parley %s prints no carriage return of a response on a terminal',
-  async (_, argv, exchange) => {
-    const cwd = temporaryFolder({ lines: '"hi"\n' })
-    const ended = await run(argv, { exchange, cwd, tty: ['stdout', 'stderr'], env: { PARLEY_RETRIES: '0' } })
-    expect(ended.code).toBe(0)
-    // The text around the carriage return must arrive.
-    expect(ended.out).toMatch(/a(\^M|\\r)b|a b\n|\\u000d|"a"/)
-    expect(ended.out).not.toContain('\r')
-    expect(ended.err.replaceAll('\r\x1b[2K', '')).not.toContain('\r')
-  },
-)
+test.each(commands)('V04: parley %s prints no carriage return on a terminal', async (_, argv, exchange) => {
+  const cwd = temporaryFolder({ lines: '"hi"\n' })
+  const ended = await run(argv, { exchange, cwd, tty: ['stdout', 'stderr'], env: { PARLEY_RETRIES: '0' } })
+  expect(ended.code).toBe(0)
+  // The text around the carriage return must arrive.
+  expect(ended.out).toMatch(/a(\^M|\\r)b|a b\n|\\u000d|"a"/)
+  expect(ended.out).not.toContain('\r')
+  expect(ended.err.replaceAll('\r\x1b[2K', '')).not.toContain('\r')
+})
 
 test('V04: parley api prints carriage returns of a response unchanged into a pipe', async () => {
   const ended = await run(['api', 'gateway', '/v1/x'], { exchange: answering('a\rb\r\n', text) })

@@ -243,13 +243,10 @@ describe('a signal while an answer arrives', () => {
     expect(await runUntilSignal(['chat', ...flags], start, sse)).toEqual({})
   })
 
-  test.each(['chat', 'image'])(
-    'after a signal, %s -o saves the received body in FILE.part',
-    async (command) => {
-      const { name, saved } = await runUntilSignal([command], body, 'application/json')
-      expect([name, saved]).toEqual([join('sub', 'a.part'), body])
-    },
-  )
+  test.each(['chat', 'image'])('after a signal, %s -o saves the body in FILE.part', async (command) => {
+    const { name, saved } = await runUntilSignal([command], body, 'application/json')
+    expect([name, saved]).toEqual([join('sub', 'a.part'), body])
+  })
 
   test('after a signal, chat -o saves a body in the temporary folder if the folder of FILE is gone', async () => {
     const { name, saved } = await runUntilSignal(['chat'], body, 'application/json', removeFolder)

@@ -19,17 +19,14 @@ test.each([
   ['events list -s s', agents, agents],
   ['events follow -s s', agents, agents],
   ['events send hi -s s', uncertain, agents],
-])(
-  'after a web page or a redirect, "%s" names the setting of the address',
-  async (line, onPage, onRedirect) => {
-    const argv = [...line.split(' '), '--no-stdin']
-    const redirected = await run(argv, { exchange: redirect, env })
-    expect(redirected).toMatchObject({ code: 4, err: expect.stringMatching(onRedirect) })
-    if (!onPage) return
-    const paged = await run(argv, { exchange: page, env })
-    expect(paged).toMatchObject({ code: 8, err: expect.stringMatching(onPage) })
-  },
-)
+])('after a web page or redirect, %s names the setting of the address', async (line, onPage, onRedirect) => {
+  const argv = [...line.split(' '), '--no-stdin']
+  const redirected = await run(argv, { exchange: redirect, env })
+  expect(redirected).toMatchObject({ code: 4, err: expect.stringMatching(onRedirect) })
+  if (!onPage) return
+  const paged = await run(argv, { exchange: page, env })
+  expect(paged).toMatchObject({ code: 8, err: expect.stringMatching(onPage) })
+})
 
 const sending = ['chat hi', 'chat hi --stream', 'image fox', 'events send hi -s s']
 test.each(sending)('after a web page with status 200, `sent` of "%s" is "unknown"', async (line) => {

@@ -14,13 +14,10 @@ test.each(['content-encoding', 'content-type', 'retry-after'])(
   },
 )
 
-test.each(prototypeNames.slice(0, -1))(
-  'P42: parley exits with 2 or 3 for the unknown name %s',
-  async (word) => {
-    for (const line of ['', 'help', 'events', 'help events', 'config get', 'chat hi --profile']) {
-      const { code, err } = await run([...line.split(' ').filter(Boolean), word])
-      expect([2, 3], `${line}: ${err}`).toContain(code)
-    }
-    expect((await run(['config', 'set', word, 'x'])).code).toBe(2)
-  },
-)
+test.each(prototypeNames.slice(0, -1))('P42: parley exits with 2 or 3 for the name %s', async (word) => {
+  for (const line of ['', 'help', 'events', 'help events', 'config get', 'chat hi --profile']) {
+    const { code, err } = await run([...line.split(' ').filter(Boolean), word])
+    expect([2, 3], `${line}: ${err}`).toContain(code)
+  }
+  expect((await run(['config', 'set', word, 'x'])).code).toBe(2)
+})

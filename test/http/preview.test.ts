@@ -28,24 +28,21 @@ test('K30: --dry-run redacts and --curl omits a header whose name looks like a c
 test.each([
   ['bash', 'bash'],
   ['zsh', 'zsh'],
-])(
-  'V20: --curl prints a command for a terminal that sends the exact body in %s (needs %s)',
-  async (shell) => {
-    const curlArguments = (script: string) => {
-      const { stdout } = spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
-      return stdout.toString().split('\0')
-    }
-    for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
-      const dry = await run(['chat', text, '--dry-run'])
-      const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
-      expect(out).not.toMatch(unsafe)
-      expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
-    }
-    const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
+])('V20: --curl prints a terminal command that sends the exact body in %s (needs %s)', async (shell) => {
+  const curlArguments = (script: string) => {
+    const { stdout } = spawnSync(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${script}`])
+    return stdout.toString().split('\0')
+  }
+  for (const text of [evil, "\x1b1'2\\3", '\u20287']) {
+    const dry = await run(['chat', text, '--dry-run'])
+    const { out } = await run(['chat', text, '--curl'], { tty: ['stdout'] })
     expect(out).not.toMatch(unsafe)
-    expect(curlArguments(out)).toContain(body)
-  },
-)
+    expect(JSON.parse(curlArguments(out).at(-2) as string)).toEqual(JSON.parse(dry.out).body)
+  }
+  const { out } = await run(['chat', '-i', '-', '--curl'], { stdin: body, tty: ['stdout'] })
+  expect(out).not.toMatch(unsafe)
+  expect(curlArguments(out)).toContain(body)
+})
 
 test('--curl with the demo profile prints only a note that curl cannot send the request', async () => {
   expect(await run(['chat', 'x', '--curl', '--profile', 'demo'])).toMatchObject({

@@ -136,13 +136,10 @@ test.each([
   ['False', 1],
   ['true', 2],
   ['no', 2],
-])(
-  'T14: after a 429 with x-should-retry: %s, parley sends %i requests with --retries 1',
-  async (value, count) => {
-    const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
-    expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
-  },
-)
+])('T14: after a 429 with x-should-retry: %s and --retries 1, parley sends %i', async (value, count) => {
+  const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
+  expect((await run(['chat', 'x', '--retries', '1'], { exchange })).requests).toHaveLength(count)
+})
 
 test.each<[body: string | Uint8Array, shown: unknown]>([
   ['{"a":1}', { a: 1 }],
@@ -154,22 +151,19 @@ test.each<[body: string | Uint8Array, shown: unknown]>([
   expect((await fetchFailureOf(400, {}, body)).body).toEqual(shown)
 })
 
-test.each([0, 1])(
-  'parley reads only 1 MiB of an error body in chunks of 512 KiB + %i bytes',
-  async (more) => {
-    const mebibyte = 1024 * 1024
-    const piece = mebibyte / 2 + more
-    let given = 0
-    const exchange: Exchange = async (request) => ({
-      ...(await answering('', { status: 400 })(request)),
-      body: (async function* () {
-        for (; given < 3 * mebibyte; given += piece) yield Buffer.alloc(piece, 'x')
-      })(),
-    })
-    const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
-    expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
-  },
-)
+test.each([0, 1])('parley reads only 1 MiB of an error in pieces of 512 KiB + %i bytes', async (more) => {
+  const mebibyte = 1024 * 1024
+  const piece = mebibyte / 2 + more
+  let given = 0
+  const exchange: Exchange = async (request) => ({
+    ...(await answering('', { status: 400 })(request)),
+    body: (async function* () {
+      for (; given < 3 * mebibyte; given += piece) yield Buffer.alloc(piece, 'x')
+    })(),
+  })
+  const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
+  expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
+})
 
 test('parley stops reading an endless error body after 10 s', async () => {
   const clock = createClock()

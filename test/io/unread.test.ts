@@ -80,17 +80,14 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
     expect(failure).toMatchObject({ ...stopped, retry: 'later' })
   })
 
-  test.each(['hi', 'hi --last'])(
-    'O12: events run %s exits with 15 at the deadline and resumes',
-    async (words) => {
-      const service = openAgent({ rounds: [[says(long)]] })
-      const argv = `events run ${words} -s s1 --audit a.ndjson --report r`.split(' ')
-      const failure = await runUnread(argv, service)
-      expect(failure).toMatchObject({ ...stopped, resume: expect.arrayContaining(['run', '-s', 's1']) })
-      expect([service.tasks, service.taskLines()]).toEqual([1, ['sent', 'accepted']])
-      expect(readJson(service.cwd, 'r')).toMatchObject({ exit: 15, kind: 'stopped' })
-    },
-  )
+  test.each(['hi', 'hi --last'])('O12: events run %s ends at the deadline and resumes', async (words) => {
+    const service = openAgent({ rounds: [[says(long)]] })
+    const argv = `events run ${words} -s s1 --audit a.ndjson --report r`.split(' ')
+    const failure = await runUnread(argv, service)
+    expect(failure).toMatchObject({ ...stopped, resume: expect.arrayContaining(['run', '-s', 's1']) })
+    expect([service.tasks, service.taskLines()]).toEqual([1, ['sent', 'accepted']])
+    expect(readJson(service.cwd, 'r')).toMatchObject({ exit: 15, kind: 'stopped' })
+  })
 })
 
 test('O13: a slow reader that finishes before the deadline gets the whole output', async () => {

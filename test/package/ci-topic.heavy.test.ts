@@ -180,20 +180,17 @@ test.each(
     [name, 8, '200 OK', message('Hi', { stop_reason: 'max_tokens' })] as const,
     [name, 3, '401 No', error] as const,
   ]),
-)(
-  'the %s step of parley help exits like parley, with %i after %s (needs bash)',
-  async (name, code, status, body) => {
-    const { script = '', shell = [] } = runners[name] ?? {}
-    const { job } = await jobWith(failing(status, body))
-    // Jenkins keeps the folder of the job.
-    if (name === 'Jenkins') job.write('summary.md', 'answer of the build before')
-    const ended = await job.step(script, { shell })
-    expect(ended.code, ended.log).toBe(code)
-    if (name === 'Azure') expect(ended.log).not.toMatch(/##(vso)?\[/)
-    expect(job.has('summary.md')).toBe(code === 0)
-    expect(reportOf(job)).toMatchObject({ exit: code })
-  },
-)
+)('the %s step of a help topic exits with %i after %s (needs bash)', async (name, code, status, body) => {
+  const { script = '', shell = [] } = runners[name] ?? {}
+  const { job } = await jobWith(failing(status, body))
+  // Jenkins keeps the folder of the job.
+  if (name === 'Jenkins') job.write('summary.md', 'answer of the build before')
+  const ended = await job.step(script, { shell })
+  expect(ended.code, ended.log).toBe(code)
+  if (name === 'Azure') expect(ended.log).not.toMatch(/##(vso)?\[/)
+  expect(job.has('summary.md')).toBe(code === 0)
+  expect(reportOf(job)).toMatchObject({ exit: code })
+})
 
 const [trapped = ''] = under('ci', 'Cancelling')
 
@@ -284,18 +281,15 @@ test.each([
   ['allow', 0],
   ['deny', 14],
   ['ask', 12],
-])(
-  'if a policy decides %s, the job of help agents-in-ci exits with %i (needs bash and jq)',
-  async (decision, code) => {
-    const variables = await serveEmulator()
-    const ended = await attempt(1, { variables, cache: new Map(), decision })
-    expect(ended.codes).toEqual(code === 0 ? [0, 0, 0, 0] : [0, code, 0])
-    expect(ended.job.read('step-summary')).toMatch(new RegExp(`^exit ${code}, \\d+ tokens, 0\\.\\d+ USD\\n$`))
-    expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
-    expect(ended.log).not.toMatch(/##(vso)?\[/)
-    expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
-  },
-)
+])('if a policy says %s, the agents-in-ci job exits with %i (needs bash and jq)', async (decision, code) => {
+  const variables = await serveEmulator()
+  const ended = await attempt(1, { variables, cache: new Map(), decision })
+  expect(ended.codes).toEqual(code === 0 ? [0, 0, 0, 0] : [0, code, 0])
+  expect(ended.job.read('step-summary')).toMatch(new RegExp(`^exit ${code}, \\d+ tokens, 0\\.\\d+ USD\\n$`))
+  expect(ended.artifacts).toEqual(['audit.ndjson', 'transcript.txt', 'report.json'])
+  expect(ended.log).not.toMatch(/##(vso)?\[/)
+  expect(reportOf(ended.job)).toMatchObject({ exit: code, session: 's1' })
+})
 
 test('the agents-in-ci job of parley help fails if a workflow run failed, although its agent finished (needs bash and jq)', async () => {
   const failTask = (run?: string) => run?.replace('Use a tool: list the files', 'start ci {"result":"error"}')

@@ -65,26 +65,19 @@ test('llhttp, which undici contains as WebAssembly, is a declared third-party pa
 test.each([
   ['odd 1.0.0 comes without the text of its license', 'MIT', 'index.js'],
   ['odd 1.0.0: the license GPL-3.0-only is not allowed', 'GPL-3.0-only', 'LICENSE'],
-])(
-  'a build fails if the license of a package is missing or not allowed: %s',
-  async (message, license, file) => {
-    const folder = 'node_modules/odd'
-    const cwd = temporaryFolder({ 'main.js': "import odd from 'odd'; console.log(odd)" })
-    mkdirSync(join(cwd, folder), { recursive: true })
-    for (const [name, text] of [
-      ['package.json', JSON.stringify({ name: 'odd', version: '1.0.0', license, main: 'index.js' })],
-      [file, 'The license.'],
-      ['index.js', 'export default Math.random()'],
-    ] as const)
-      writeFileSync(join(cwd, folder, name), text)
-    const bundle = await rolldown({
-      cwd,
-      input: './main.js',
-      plugins: [createLicenseFilePlugin(['MIT'], [])],
-    })
-    await expect(bundle.generate({ format: 'cjs' })).rejects.toThrow(message)
-  },
-)
+])('a build fails if a license is missing or not allowed: %s', async (message, license, file) => {
+  const folder = 'node_modules/odd'
+  const cwd = temporaryFolder({ 'main.js': "import odd from 'odd'; console.log(odd)" })
+  mkdirSync(join(cwd, folder), { recursive: true })
+  for (const [name, text] of [
+    ['package.json', JSON.stringify({ name: 'odd', version: '1.0.0', license, main: 'index.js' })],
+    [file, 'The license.'],
+    ['index.js', 'export default Math.random()'],
+  ] as const)
+    writeFileSync(join(cwd, folder, name), text)
+  const bundle = await rolldown({ cwd, input: './main.js', plugins: [createLicenseFilePlugin(['MIT'], [])] })
+  await expect(bundle.generate({ format: 'cjs' })).rejects.toThrow(message)
+})
 
 test('a second build writes the same declaration of packages byte for byte', () => {
   expect(readText(join(root, 'dist/THIRD-PARTY-LICENSES.txt'))).toBe(declaration.licenses)

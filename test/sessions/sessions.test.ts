@@ -70,15 +70,12 @@ test.each([
   ['--ids --status idle --status terminated', 'b\nc\nd\ne\n', 'statuses[]=idle&statuses[]=terminated', 3],
   ['--ids --limit 3', 'a\nb\nc\n', 'limit=3', 2],
   ['--raw --status idle --limit 2', idleRaw, 'statuses[]=idle&limit=100', 2],
-])(
-  'sessions list %s prints these sessions and requests no further page: %j',
-  async (flags, out, query, count) => {
-    const ended = await run(['sessions', 'list', ...flags.split(' ')], { exchange: mixedPages() })
-    expect(ended).toMatchObject({ code: 0, out })
-    const queries = ['', '&page=2', '&page=3'].slice(0, count).map((page) => `?${query}${page}`)
-    expect(ended.requests.map(({ url }) => decodeURIComponent(new URL(url).search))).toEqual(queries)
-  },
-)
+])('sessions list %s prints these sessions and reads no more pages: %j', async (flags, out, query, count) => {
+  const ended = await run(['sessions', 'list', ...flags.split(' ')], { exchange: mixedPages() })
+  expect(ended).toMatchObject({ code: 0, out })
+  const queries = ['', '&page=2', '&page=3'].slice(0, count).map((page) => `?${query}${page}`)
+  expect(ended.requests.map(({ url }) => decodeURIComponent(new URL(url).search))).toEqual(queries)
+})
 
 test.each([
   ['events', 'order=desc&limit=1000'],

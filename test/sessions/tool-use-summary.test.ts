@@ -33,12 +33,9 @@ test.each<[command: string, where: string, options: RunOptions, stream: 'out' | 
   ['policy check p.json -s s1', 'in a table', wide, 'out', `rules[0]  bash (MCP server github)  ${input}`],
   ['policy check p.json -s s1 --fail-on-deny', 'on failure', {}, 'err', `\n  deny ${summary} t1 (rules[0])`],
   ['events run --policy p.json', 'on failure', {}, 'err', `\n  deny ${summary} t1 (rules[0])`],
-])(
-  '%s prints the MCP server and the exact input of a tool use %s',
-  async (command, _, options, stream, text) => {
-    expect((await runWith(command, { cwd: temporaryFolder(policy), ...options }))[stream]).toContain(text)
-  },
-)
+])('%s prints the server and the exact input of a tool use %s', async (command, _, options, stream, text) => {
+  expect((await runWith(command, { cwd: temporaryFolder(policy), ...options }))[stream]).toContain(text)
+})
 
 test('events run prints the MCP server and the exact input of a denied tool use of the audit file', async () => {
   const options = { cwd: temporaryFolder(policy), exchange: replay() }

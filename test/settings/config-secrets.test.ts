@@ -199,23 +199,20 @@ test('K02: parley removes the newline at the end of a secret', async () => {
 })
 
 const unsafe = ['a\r\nX-Evil: canary', 'a\ncanary', 'two canary']
-test.each(unsafe)(
-  'K03: parley names the source of a secret that cannot be a header value: %j',
-  async (secret) => {
-    const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
-    const printed = profile({ baseUrl: 'https://a.test', accessTokenCommand: 'tr "\\n" " " < secret' })
-    writeFileSync(join(printed.cwd, 'secret'), secret)
-    for (const [world, place] of [
-      [{ env: { PARLEY_ACCESS_TOKEN: secret } }, 'PARLEY_ACCESS_TOKEN'],
-      [inFile, "'accessToken' in profile 'default'"],
-      [printed, "accessTokenCommand (profile 'default')"],
-    ] as const) {
-      const ended = await run(['chat', 'x'], world)
-      expect(ended).toMatchObject(rejected(3, place))
-      expect(ended.err).not.toContain('canary')
-    }
-  },
-)
+test.each(unsafe)('K03: parley names the source of a secret that no header can have: %j', async (secret) => {
+  const inFile = profile({ baseUrl: 'https://a.test', accessToken: secret })
+  const printed = profile({ baseUrl: 'https://a.test', accessTokenCommand: 'tr "\\n" " " < secret' })
+  writeFileSync(join(printed.cwd, 'secret'), secret)
+  for (const [world, place] of [
+    [{ env: { PARLEY_ACCESS_TOKEN: secret } }, 'PARLEY_ACCESS_TOKEN'],
+    [inFile, "'accessToken' in profile 'default'"],
+    [printed, "accessTokenCommand (profile 'default')"],
+  ] as const) {
+    const ended = await run(['chat', 'x'], world)
+    expect(ended).toMatchObject(rejected(3, place))
+    expect(ended.err).not.toContain('canary')
+  }
+})
 
 test("K12: parley does not send a profile's secret to an address from the environment", async () => {
   const world = profile({ baseUrl: 'https://a.test', accessToken: token })

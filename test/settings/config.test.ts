@@ -25,14 +25,11 @@ const work = { baseUrl: 'https://work.test', accessToken: token }
 test.each([
   ['baseUrl', 'https://a.test/x/alpha_cli/v1beta/models/m:generateContent', 'https://a.test/x'],
   ['agentsUrl', 'https://a.test/v1/sessions/', 'https://a.test'],
-])(
-  'config set refuses the %s %s, which has the path of a call, and suggests %s',
-  async (name, typed, base) => {
-    const ended = await run(['config', 'set', name, typed], { env: world().env })
-    const why = `${name} must not contain the path of a request, which parley adds: use ${base}`
-    expect(ended).toMatchObject(rejected(2, `parley: ${why}\n`))
-  },
-)
+])('config set refuses the %s %s with the path of a call, and suggests %s', async (name, typed, base) => {
+  const ended = await run(['config', 'set', name, typed], { env: world().env })
+  const why = `${name} must not contain the path of a request, which parley adds: use ${base}`
+  expect(ended).toMatchObject(rejected(2, `parley: ${why}\n`))
+})
 
 test('events send sends an undocumented beta that config set --no-validate saved in the profile', async () => {
   const { env, also } = world()
@@ -76,15 +73,12 @@ test.each([
   ['stream', 'YES', true, 'true'],
   ['stream', 'No', false, 'false'],
   ['betas', betas.join(', '), betas, betas.join()],
-])(
-  'P50: config set %s %s saves a JSON value, and config get prints text',
-  async (key, value, saved, shown) => {
-    const { env, file } = world()
-    expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
-    expect(file()).toEqual({ version: 1, profiles: { default: { [key]: saved } } })
-    expect((await run(['config', 'get', key], { env })).out).toBe(`${shown}\n`)
-  },
-)
+])('P50: config set %s %s saves JSON, and config get prints text', async (key, value, saved, shown) => {
+  const { env, file } = world()
+  expect(await run(['config', 'set', key, value], { env })).toMatchObject({ code: 0, err: '' })
+  expect(file()).toEqual({ version: 1, profiles: { default: { [key]: saved } } })
+  expect((await run(['config', 'get', key], { env })).out).toBe(`${shown}\n`)
+})
 
 test('C25: config set accessTokenCommand removes accessToken, and config set accessToken removes accessTokenCommand, each with a note', async () => {
   const { env, file } = world({ profiles: { default: work } })
@@ -128,11 +122,7 @@ test('config uses the profile of --profile, then of PARLEY_PROFILE, then the cur
   expect(file()).toEqual({
     version: 1,
     current: 'three',
-    profiles: {
-      default: { chatModel: 'a' },
-      two: { chatModel: 'b' },
-      three: { chatModel: 'c', retries: 5 },
-    },
+    profiles: { default: { chatModel: 'a' }, two: { chatModel: 'b' }, three: { chatModel: 'c', retries: 5 } },
   })
   expect((await run(['config', 'profiles'], { env })).out).toBe('default\ntwo\nthree\ndemo\n')
   const marked = await run(['config', 'profiles'], { env, tty: ['stdout'] })

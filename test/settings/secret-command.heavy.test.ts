@@ -38,7 +38,7 @@ test.each([
   ['K36', '--deadline', 'did not end before the deadline', { deadline: true }],
   ['K38', '--timeout', 'did not end within 3 s', {}],
 ])(
-  '%s: parley ends all processes of accessTokenCommand after %s (needs ps)',
+  '%s: parley ends every process of a secret command after %s (needs ps)',
   async (_, flag, problem, more) => {
     const given = world(family)
     const ended = await execute(['chat', 'x', '--errors', 'json', flag, '3'], given)

@@ -100,16 +100,13 @@ describe('chat sends a prompt and prints the answer', () => {
     ['max_tokens', 'cut at the output limit'],
     ['refusal', 'stopped: refusal'],
     ['constructor', 'stopped: constructor'],
-  ])(
-    'chat warns about the stop reason %s, and exits with 8 with --fail-on-cut',
-    async (reason, expectedText) => {
-      const exchange = answering(message('Well', { stop_reason: reason }))
-      const ended = await run(['chat', 'x'], { exchange })
-      expect(ended).toMatchObject({ code: 0, out: 'Well\n', err: expect.stringContaining(expectedText) })
-      const strict = await run(['chat', 'x', '--fail-on-cut'], { exchange })
-      expect(strict).toMatchObject({ code: 8, out: 'Well\n' })
-    },
-  )
+  ])('chat warns about the stop reason %s, and fails with --fail-on-cut', async (reason, expectedText) => {
+    const exchange = answering(message('Well', { stop_reason: reason }))
+    const ended = await run(['chat', 'x'], { exchange })
+    expect(ended).toMatchObject({ code: 0, out: 'Well\n', err: expect.stringContaining(expectedText) })
+    const strict = await run(['chat', 'x', '--fail-on-cut'], { exchange })
+    expect(strict).toMatchObject({ code: 8, out: 'Well\n' })
+  })
 
   const callBlock = { type: 'tool_use', id: 't', name: 'look', input: {} }
   const functionCall = { functionCall: { name: 'look', args: {} } }
@@ -435,19 +432,16 @@ describe('chat reads and writes files', () => {
       '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}\n',
     ],
     ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}\n'],
-  ])(
-    '--thread adds a turn and a line break to a file with the body %j, and keeps its text',
-    async (...row) => {
-      const [body, after] = row
-      const cwd = temporaryFolder({ 't.json': body })
-      const ended = await run(['chat', 'x', '--thread', 't.json'], { cwd })
-      expect(ended.code).toBe(0)
-      expect(sent(ended)).not.toHaveProperty('model')
-      const saved = readText(cwd, 't.json')
-      expect(JSON.parse(saved).contents).toHaveLength(2)
-      expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
-    },
-  )
+  ])('--thread adds a turn and a line break to a file with the body %j, and keeps it', async (...row) => {
+    const [body, after] = row
+    const cwd = temporaryFolder({ 't.json': body })
+    const ended = await run(['chat', 'x', '--thread', 't.json'], { cwd })
+    expect(ended.code).toBe(0)
+    expect(sent(ended)).not.toHaveProperty('model')
+    const saved = readText(cwd, 't.json')
+    expect(JSON.parse(saved).contents).toHaveLength(2)
+    expect(saved.replace(/("contents": ?\[).*\]}\]/, '$1…]')).toBe(after)
+  })
 
   test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()

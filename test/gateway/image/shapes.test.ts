@@ -53,14 +53,11 @@ describe('forms of an answer with one image', () => {
     }
   })
 
-  test.each(['iVBORw0KGgo*', ''])(
-    'image exits with 8 for the data "%s", which is not base64',
-    async (wrong) => {
-      const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
-      expect(ended).toMatchObject({ code: 8, out: '', files: [] })
-      expect(ended.err).toContain('not valid base64')
-    },
-  )
+  test.each(['iVBORw0KGgo*', ''])('image exits with 8 for data that is not base64: %s', async (wrong) => {
+    const ended = await image(['x'], parts({ inlineData: { mimeType: 'image/png', data: wrong } }))
+    expect(ended).toMatchObject({ code: 8, out: '', files: [] })
+    expect(ended.err).toContain('not valid base64')
+  })
 
   test('I28: image prints the links in an answer with a list of URLs', async () => {
     const body = json({ data: [{ url: 'https://files.test/a.png' }, { url: 'https://files.test/b.png' }] })
@@ -89,15 +86,12 @@ describe('image answers that were billed but cannot be read', () => {
     ['image/png', png(), 'png'],
     ['image/jpeg', jpeg, 'jpg'],
     ['', webp, 'webp'],
-  ])(
-    'image saves a body of type "%s" that is an image, with its extension',
-    async (type, body, extension) => {
-      const ended = await image(['x'], { exchange: answering(body, { headers: { 'content-type': type } }) })
-      const saved = [expect.stringMatching(`\\.${extension}$`)]
-      expect(ended).toMatchObject({ code: 8, out: '', files: [], saved })
-      expect(ended.err).toMatch(/^parley: the answer.* is not JSON; the received data is saved as \S+\n$/)
-    },
-  )
+  ])('image saves a body of type %s that is an image, with its extension', async (type, body, extension) => {
+    const ended = await image(['x'], { exchange: answering(body, { headers: { 'content-type': type } }) })
+    const saved = [expect.stringMatching(`\\.${extension}$`)]
+    expect(ended).toMatchObject({ code: 8, out: '', files: [], saved })
+    expect(ended.err).toMatch(/^parley: the answer.* is not JSON; the received data is saved as \S+\n$/)
+  })
 
   test('image saves a body that is an image whole, even if it is longer than 1 MiB', async () => {
     const body = Buffer.concat([png(), Buffer.alloc(2 ** 20)])

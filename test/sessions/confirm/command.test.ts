@@ -128,14 +128,11 @@ test.each<[what: string, argv: string[], said: string, stdin?: string, tty?: typ
   ['ids and --pending', ['t1', '--pending', '--allow'], 'exclude each other'],
   ['a message with --allow', ['t1', '--allow', '--message', 'x'], '--message works only with --deny'],
   ['--policy', ['t1', '--policy', 'x.json'], isElsewhere],
-])(
-  'Q04: events confirm exits with 2 and sends nothing for %s',
-  async (_, argv, said, stdin = '', tty = []) => {
-    const { code, out, err, requests } = await open().confirm(argv, { stdinKind: 'pipe', stdin, tty })
-    expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
-    expect(err).toContain(said)
-  },
-)
+])('Q04: events confirm exits with 2, sends nothing for %s', async (_, argv, said, stdin = '', tty = []) => {
+  const { code, out, err, requests } = await open().confirm(argv, { stdinKind: 'pipe', stdin, tty })
+  expect({ code, out, requests }).toEqual({ code: 2, out: '', requests: [] })
+  expect(err).toContain(said)
+})
 
 test('events confirm on a terminal exits with 2 if stderr is redirected', async () => {
   const { code, err } = await open().confirm([], { stdinKind: 'terminal', tty: ['stdout'] })

@@ -104,20 +104,17 @@ test.each<[what: string, input: string, rows: string[]]>([
 test.each([
   [20, false],
   [21, true],
-])(
-  'a prompt repeats the start of a tool use with %i rows on a terminal of 24 rows: %s',
-  async (count, isRepeated) => {
-    const lines = Array.from({ length: count - 4 }, (_, index) => `echo ${index}`)
-    const page = JSON.stringify({
-      data: [bash('t1', { input: { command: ['rm -rf /', ...lines].join('\n') } }), waitsFor('t1')],
-    })
-    const { err } = await promptAbout(page, 'y\n', 80, 24)
-    const echoes = [0, 1, 2, 3].map((n) => `  echo ${n}`)
-    const start = ['id: t1', 'tool: bash', 'command:', '  rm -rf /', ...echoes]
-    const more = lines.slice(4).map((line) => `  ${line}`)
-    expect(shownIn(err)).toEqual([...start, ...more, ...(isRepeated ? start : [])])
-  },
-)
+])('a prompt repeats the start of a tool use with %i rows on 24 rows: %s', async (count, isRepeated) => {
+  const lines = Array.from({ length: count - 4 }, (_, index) => `echo ${index}`)
+  const page = JSON.stringify({
+    data: [bash('t1', { input: { command: ['rm -rf /', ...lines].join('\n') } }), waitsFor('t1')],
+  })
+  const { err } = await promptAbout(page, 'y\n', 80, 24)
+  const echoes = [0, 1, 2, 3].map((n) => `  echo ${n}`)
+  const start = ['id: t1', 'tool: bash', 'command:', '  rm -rf /', ...echoes]
+  const more = lines.slice(4).map((line) => `  ${line}`)
+  expect(shownIn(err)).toEqual([...start, ...more, ...(isRepeated ? start : [])])
+})
 
 test('V24, V67: a prompt escapes invisible characters, and each row begins with a prefix of parley', async () => {
   const evil =
@@ -224,16 +221,13 @@ const ofRun = `the task was accepted; ${lost}; the session waits for an answer; 
 test.each([
   ['events run', ['events', 'run', 'go'], false, 2, ofRun],
   ['events confirm', ['events', 'confirm', '--pending'], true, 1, lost],
-])(
-  'G34: %s sends an answer if stdin ends, not after a signal',
-  async (_, argv, waits, posts, interrupted) => {
-    const { code, posted, said, err } = await endAtSecond(argv, waits)
-    expect([code, posted]).toEqual([12, posts])
-    expect(said.replace(/ --after \w+$/m, '')).toBe(`parley: interrupted: ${interrupted}\n`)
-    expect(err.includes('✗ bash denied: not today\n')).toBe(!waits)
-    expect(err).not.toContain('was not sent')
-  },
-)
+])('G34: %s sends an answer if stdin ends, not on a signal', async (_, argv, waits, posts, interrupted) => {
+  const { code, posted, said, err } = await endAtSecond(argv, waits)
+  expect([code, posted]).toEqual([12, posts])
+  expect(said.replace(/ --after \w+$/m, '')).toBe(`parley: interrupted: ${interrupted}\n`)
+  expect(err.includes('✗ bash denied: not today\n')).toBe(!waits)
+  expect(err).not.toContain('was not sent')
+})
 
 /** Executes `events run` with a person at this terminal. */
 const runAt = (

@@ -293,18 +293,15 @@ test.each([
   ['--order desc', 2500],
   ['--order desc --limit 1200', 1200],
   ['--order desc --type agent.message', 1250],
-])(
-  'Y83: events list %s prints the newest events first if the service ignores the order',
-  async (flags, count) => {
-    const events = Array.from({ length: 2500 }, (_, i) => ({
-      ...(i % 2 === 0 ? says('x') : endTurn),
-      id: `e${i}`,
-      processed_at: new Date(i * 1000).toISOString(),
-    }))
-    const page = answering(JSON.stringify({ data: events }))
-    const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], { ...world, exchange: page })
-    const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
-    const newest = wanted.map(({ id }) => id).reverse()
-    expect(out.trim().split('\n')).toEqual(newest.slice(0, count))
-  },
-)
+])('Y83: events list %s prints the newest first if the service ignores the order', async (flags, count) => {
+  const events = Array.from({ length: 2500 }, (_, i) => ({
+    ...(i % 2 === 0 ? says('x') : endTurn),
+    id: `e${i}`,
+    processed_at: new Date(i * 1000).toISOString(),
+  }))
+  const page = answering(JSON.stringify({ data: events }))
+  const { out } = await run(['events', 'list', '--ids', ...flags.split(' ')], { ...world, exchange: page })
+  const wanted = events.filter(({ type }) => type === 'agent.message' || !flags.includes('--type'))
+  const newest = wanted.map(({ id }) => id).reverse()
+  expect(out.trim().split('\n')).toEqual(newest.slice(0, count))
+})

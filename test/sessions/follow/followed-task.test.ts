@@ -82,12 +82,9 @@ const interruptCases = interrupts.map(
   ([script, isInterrupted]) =>
     [isInterrupted ? 'counts' : 'does not count', describeScript(script), isInterrupted, script] as const,
 )
-test.each(interruptCases)(
-  'the session %s as interrupted after %s',
-  (_counts, _events, isInterrupted, script) => {
-    expect(read(script).isInterrupted).toBe(isInterrupted)
-  },
-)
+test.each(interruptCases)('a session %s interrupted after %s', (_counts, _events, isInterrupted, script) => {
+  expect(read(script).isInterrupted).toBe(isInterrupted)
+})
 
 test.each<[string | null, string]>([
   [null, 'is'],

@@ -53,15 +53,12 @@ test.each([
   ['events run --last', runArguments, 'the answer\n'],
   ['events run', ['events', 'run', 'do it'], /\nthe answer\n$/],
   ['events send --follow', ['events', 'send', 'do it', '--follow'], /\nthe answer\n$/],
-])(
-  '%s prints an answer that the stream omits and that lists contain 3 s after the idle event',
-  async (_, argv, out) => {
-    const service = afterTask([running, late(says('the answer')), endTurn], { defaultVisibility: {} })
-    const ended = await service.run(argv)
-    expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('no answer') })
-    expect(ended.out).toMatch(out)
-  },
-)
+])('%s prints an answer that only lists contain, 3 s after the idle event', async (_, argv, out) => {
+  const service = afterTask([running, late(says('the answer')), endTurn], { defaultVisibility: {} })
+  const ended = await service.run(argv)
+  expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('no answer') })
+  expect(ended.out).toMatch(out)
+})
 
 test('events run without an answer exits with 0 if the deadline passes before a list could show the answer', async () => {
   const service = afterTask([running, endTurn], { defaultVisibility: {} })

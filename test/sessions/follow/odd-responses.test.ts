@@ -27,16 +27,13 @@ test.each(Object.entries(brokenFrames))(
   },
 )
 
-test.each([404, 400, 500])(
-  'events run reads the answer from the list after a %i to its stream',
-  async (status) => {
-    const next = [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' }))
-    const posts = [{ next }]
-    const streams = [{ nth: 1, events: [], cutAfter: 0 }, { fault: { status } }]
-    const service = createSessionService({ posts, streams })
-    expect(await service.run(runLast)).toMatchObject({ code: 0, out: 'done\n' })
-  },
-)
+test.each([404, 400, 500])('events run reads the answer in the list after a %i', async (status) => {
+  const next = [running, says('done'), endTurn].map((step) => shown(step, { streamed: 'never' }))
+  const posts = [{ next }]
+  const streams = [{ nth: 1, events: [], cutAfter: 0 }, { fault: { status } }]
+  const service = createSessionService({ posts, streams })
+  expect(await service.run(runLast)).toMatchObject({ code: 0, out: 'done\n' })
+})
 
 test('events run exits with 8 if its second stream is refused and the list shows that the session works', async () => {
   const posts = [{ next: [running, shown(says('done'), { after: 3_600_000 })] }]
@@ -118,17 +115,14 @@ test('if the service fails and then stdout fails, followAndPrint throws the fail
 const said = (out: string) => out.match(/^(one|two|three)$/gm)
 const history = [userSays('go'), running, says('one'), says('two'), says('three'), endTurn]
 
-test.each(['next_page', 'has_more'] as const)(
-  'an event on two pages is printed once (pages with %s)',
-  async (form) => {
-    const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
-    const follow = await run(['events', 'follow', '--history'])
-    expect([follow.code, said(follow.out)], follow.err).toEqual([0, ['one', 'two', 'three']])
-    expect(requests.filter(({ kind }) => kind === 'list').length).toBeGreaterThan(4)
-    const list = await run(['events', 'list', '--ids'])
-    expect({ code: list.code, out: list.out }, list.err).toEqual({ code: 0, out: 'e1\ne2\ne3\ne4\ne5\ne6\n' })
-  },
-)
+test.each(['next_page', 'has_more'] as const)('an event on two pages is printed once: %s', async (form) => {
+  const { run, requests } = createSessionService({ history, list: { form, pageSize: 2, overlap: 1 } })
+  const follow = await run(['events', 'follow', '--history'])
+  expect([follow.code, said(follow.out)], follow.err).toEqual([0, ['one', 'two', 'three']])
+  expect(requests.filter(({ kind }) => kind === 'list').length).toBeGreaterThan(4)
+  const list = await run(['events', 'list', '--ids'])
+  expect({ code: list.code, out: list.out }, list.err).toEqual({ code: 0, out: 'e1\ne2\ne3\ne4\ne5\ne6\n' })
+})
 
 test('events list does not print event previews', async () => {
   const previews = [

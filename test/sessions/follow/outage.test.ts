@@ -35,42 +35,36 @@ test.each(
   commands.flatMap(([name, argv, ...expected]) =>
     faults.map((fault) => [name, JSON.stringify(fault), argv, fault, ...expected] as const),
   ),
-)(
-  'events %s exits with 8 if every request fails for 5 min: %s',
-  async (_, __, argv, fault, sent, retry, resumes) => {
-    let isDown = false
-    const service = createFailingService(fault, () => isDown, [running])
-    void service.timers.wait(10_000).then(() => {
-      isDown = true
-      service.add(running, running)
-    })
-    const { code, err } = await service.run(['events', ...argv, '--errors', 'json'])
-    const error = readError(err)
-    expect([code, error.sent, error.retry, Array.isArray(error.resume)]).toEqual([8, sent, retry, resumes])
-    expect(error.message).toContain('(parley tried for 5 min)')
-    expect(err).not.toContain('nothing was sent')
-  },
-)
+)('events %s exits with 8 if all fails for 5 min: %s', async (_, __, argv, fault, sent, retry, resumes) => {
+  let isDown = false
+  const service = createFailingService(fault, () => isDown, [running])
+  void service.timers.wait(10_000).then(() => {
+    isDown = true
+    service.add(running, running)
+  })
+  const { code, err } = await service.run(['events', ...argv, '--errors', 'json'])
+  const error = readError(err)
+  expect([code, error.sent, error.retry, Array.isArray(error.resume)]).toEqual([8, sent, retry, resumes])
+  expect(error.message).toContain('(parley tried for 5 min)')
+  expect(err).not.toContain('nothing was sent')
+})
 
 test.each<[string, RequestFault, number]>([
   ['the service is unreachable for good', 'unreachable', 8],
   ['the connections are reset', 'reset', 10],
-])(
-  'if %s while events run posts a result, it prints each note once and saves the result',
-  async (_, fault, exit) => {
-    const service: ReturnType<typeof createSessionService> = createFailingService(
-      fault,
-      () => existsSync(join(service.cwd, 'started')),
-      [running, custom('t1'), waitsFor('t1')],
-    )
-    const tool = ['--tool', 'count=touch started; echo precious']
-    const { code, err } = await service.run(['events', 'run', 'go', ...tool])
-    const notes = err.split('\n').filter((line) => /trying again|still failing/.test(line))
-    expect([code, notes]).toEqual([exit, [...new Set(notes)]])
-    const [, path = ''] = /answer with --custom-tool-result t1=@(\S+)/.exec(err) ?? []
-    expect(readText(path, '')).toBe('precious\n')
-  },
-)
+])('if %s while events run posts a result, it prints notes once and saves it', async (_, fault, exit) => {
+  const service: ReturnType<typeof createSessionService> = createFailingService(
+    fault,
+    () => existsSync(join(service.cwd, 'started')),
+    [running, custom('t1'), waitsFor('t1')],
+  )
+  const tool = ['--tool', 'count=touch started; echo precious']
+  const { code, err } = await service.run(['events', 'run', 'go', ...tool])
+  const notes = err.split('\n').filter((line) => /trying again|still failing/.test(line))
+  expect([code, notes]).toEqual([exit, [...new Set(notes)]])
+  const [, path = ''] = /answer with --custom-tool-result t1=@(\S+)/.exec(err) ?? []
+  expect(readText(path, '')).toBe('precious\n')
+})
 
 test.each<[string, RequestFault, number]>([
   ['events follow', { status: 429, headers: { 'retry-after': '20' } }, 20_000],

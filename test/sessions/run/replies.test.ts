@@ -130,17 +130,14 @@ test('if an allowed tool use waits for its result, the report counts it as allow
   expect(readError(err)).toMatchObject({ kind: 'waiting', attempts: requests.length })
 })
 
-test.each([401, 404, 409])(
-  'a reply that the service refuses with %d leaves its tool use open',
-  async (status) => {
-    const service = createSessionService({ posts: [waits, { ...fails, fault: { status } }] })
-    const { err } = await service.run([...line, ...report])
-    const { toolUses } = service.report()
-    expect(toolUses, err).toMatchObject({ allowed: 0, denied: 0, run: 0, open: 1 })
-    const hint = '\n  the task was accepted\n  the refused secret is from PARLEY_API_KEY'
-    expect(err.includes(hint), err).toBe(status === 401)
-  },
-)
+test.each([401, 404, 409])('a reply that is refused with %d leaves its tool use open', async (status) => {
+  const service = createSessionService({ posts: [waits, { ...fails, fault: { status } }] })
+  const { err } = await service.run([...line, ...report])
+  const { toolUses } = service.report()
+  expect(toolUses, err).toMatchObject({ allowed: 0, denied: 0, run: 0, open: 1 })
+  const hint = '\n  the task was accepted\n  the refused secret is from PARLEY_API_KEY'
+  expect(err.includes(hint), err).toBe(status === 401)
+})
 
 test('while the delivery of a reply is unknown, events run replies to the remaining tool uses', async () => {
   const other = confirms('t2')
@@ -159,21 +156,18 @@ function removeLocks(cwd: string): void {
     if (file.endsWith('.parley-lock')) rmSync(join(cwd, file))
 }
 
-test.each(['user.message', 'user.interrupt'])(
-  'events run repeats no %s after it lost its lock',
-  async (type) => {
-    const fault = { status: 429, headers: { 'retry-after': '20' } }
-    const service: ReturnType<typeof createSessionService> = createSessionService({
-      posts: [
-        { type, nth: 1, fault, act: () => removeLocks(service.cwd) },
-        { type: 'user.message', next: [running, spent] },
-      ],
-    })
-    const flags = '--audit a.jsonl --max-total-tokens 10 --deadline 1h'.split(' ')
-    await service.run(['events', 'run', 'go', ...flags])
-    expect(service.posts.filter(([event]) => event?.type === type)).toHaveLength(1)
-  },
-)
+test.each(['user.message', 'user.interrupt'])('events run repeats no %s if it lost a lock', async (type) => {
+  const fault = { status: 429, headers: { 'retry-after': '20' } }
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [
+      { type, nth: 1, fault, act: () => removeLocks(service.cwd) },
+      { type: 'user.message', next: [running, spent] },
+    ],
+  })
+  const flags = '--audit a.jsonl --max-total-tokens 10 --deadline 1h'.split(' ')
+  await service.run(['events', 'run', 'go', ...flags])
+  expect(service.posts.filter(([event]) => event?.type === type)).toHaveLength(1)
+})
 
 test('after a reset, events run finds its reply in the list, although no list is JSON for 10 s', async () => {
   let isBusy = false
@@ -264,23 +258,20 @@ test.each([
   ['list', 'events run', 402, 5, resuming],
   ['stream', 'events run', 401, 3, resuming],
   ['list', 'events send --follow', 401, 3, ['events', 'send', 'go', '--follow', '--errors', 'json']],
-])(
-  'if a %s request of %s after the task gets a %i, the exit code is %i',
-  async (kind, _, status, exit, argv) => {
-    const isSent = () => service.posts.length > 0
-    const rule = { when: isSent, fault: { status } }
-    const service: ReturnType<typeof createSessionService> = createSessionService({
-      posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
-      lists: kind === 'list' ? [rule] : [],
-      streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
-    })
-    const { code, err } = await service.run([...argv, '--deadline', '1h'])
-    const error = readError(err)
-    expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'never'])
-    const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
-    expect(fixes).toHaveLength(status === 402 ? 0 : 1)
-  },
-)
+])('if a %s request of %s then gets a %i, the exit code is %i', async (kind, _, status, exit, argv) => {
+  const isSent = () => service.posts.length > 0
+  const rule = { when: isSent, fault: { status } }
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [{ next: [running, shown(says('done'), { after: 60_000 }), endTurn] }],
+    lists: kind === 'list' ? [rule] : [],
+    streams: kind === 'list' ? [] : [rule, { cutAfter: 1 }],
+  })
+  const { code, err } = await service.run([...argv, '--deadline', '1h'])
+  const error = readError(err)
+  expect([code, error.sent, error.retry]).toEqual([exit, 'yes', 'never'])
+  const fixes = error.hints.filter((hint: string) => hint.includes('refused secret is from'))
+  expect(fixes).toHaveLength(status === 402 ? 0 : 1)
+})
 
 const acceptedBehind503 = (): readonly PostRule[] => [
   {

@@ -136,16 +136,13 @@ test('events run exits with 15 at once if its interrupt is refused, and a rerun 
 test.each<[string, ScriptEvents, isQueued: boolean, number, string, number]>([
   ['the turn ends by itself', [soFar, used(200), endTurn], false, 0, 'so far\n', 0],
   ['the session works again', [used(200), endTurn, running, request(50), used(200)], true, 15, '', 1],
-])(
-  'events run over its limit interrupts only a working agent: %s',
-  async (_, work, isQueued, ...expected) => {
-    const service = open(work, { isQueued })
-    const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
-    expect([code, out, service.countInterrupts()]).toEqual(expected)
-    const end = code === 0 ? '; the agent has already finished' : ''
-    expect(err).toContain(`the run used 200 tokens, and --max-total-tokens is 100${end}`)
-  },
-)
+])('events run over a limit interrupts only a working agent: %s', async (_, work, isQueued, ...expected) => {
+  const service = open(work, { isQueued })
+  const { code, out, err } = await service.runTask([...limit, '--last', '-q'])
+  expect([code, out, service.countInterrupts()]).toEqual(expected)
+  const end = code === 0 ? '; the agent has already finished' : ''
+  expect(err).toContain(`the run used 200 tokens, and --max-total-tokens is 100${end}`)
+})
 
 test('events run over its limit starts no --tool command, but saves the result of a running one (needs sh)', async () => {
   const ids = ['c1', 'c2', 'c3']

@@ -135,21 +135,18 @@ const lost = 'your answer to 1 of 2 tool uses was not sent'
 test.each([
   [1, []],
   [2, ['decision', 'decision']],
-])(
-  'events run reports an answer as not sent if a signal arrives at list %s after it',
-  async (nth, audited) => {
-    const { onSignal, interrupt } = createInterrupt()
-    let said = ''
-    const act = (count: number) => {
-      if (count === nth) said = interrupt()
-      return undefined
-    }
-    const { posts, err, events } = await answerFirst({ act }, { onSignal })
-    expect([posts, events]).toEqual([0, audited])
-    expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
-    expect(err).not.toContain('allowed')
-  },
-)
+])('events run reports an answer as not sent if a signal arrives at list %s', async (nth, audited) => {
+  const { onSignal, interrupt } = createInterrupt()
+  let said = ''
+  const act = (count: number) => {
+    if (count === nth) said = interrupt()
+    return undefined
+  }
+  const { posts, err, events } = await answerFirst({ act }, { onSignal })
+  expect([posts, events]).toEqual([0, audited])
+  expect(said).toContain(`interrupted: the task was accepted; ${lost}; the session waits for an answer;`)
+  expect(err).not.toContain('allowed')
+})
 
 test('events run reports an answer as not sent if a list request fails after it', async () => {
   const { code, posts, err } = await answerFirst({ act: () => answering('', { status: 403 }) })

@@ -50,12 +50,9 @@ test.each<[lastEvent: string | undefined, isWarned: boolean[]]>([
   ['sent', [true, true]],
   ['unknown', [true, true]],
   ['accepted', [true, true]],
-])(
-  'after the audit event %s, a run repeats a task without and with an equal last task: %j',
-  (last, expected) => {
-    expect([false, true].map((ends) => findRepetition(last, ends) !== undefined)).toEqual(expected)
-  },
-)
+])('after the audit event %s, a run repeats a task without or with an equal one: %j', (last, expected) => {
+  expect([false, true].map((ends) => findRepetition(last, ends) !== undefined)).toEqual(expected)
+})
 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
   expect(computeShortSha256(Buffer.from('go'))).toMatch(/^[0-9a-f]{32}$/)

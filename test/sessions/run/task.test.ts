@@ -43,19 +43,16 @@ test.each([
   ['y\n', 0, 2, []],
   ['n\n', 15, 1, []],
   ['n\n', 15, 1, createNewAudit(1)],
-])(
-  'events run on a terminal asks before it repeats the last task: %j',
-  async (typed, expected, tasks, flags) => {
-    const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
-    const first = await agent.run([...argv, 'go'], atTerminal(''))
-    expect(first.err).not.toContain('[y/N]')
-    const { code, err } = await agent.run([...argv, 'go', ...flags], atTerminal(typed))
-    expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
-    const question = 'is the same task\nSend the task once more? [y/N] '
-    expect(err).toContain(`parley: the session's last user.message ${question}`)
-    expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
-  },
-)
+])('events run on a terminal asks before repeating a task: %j', async (typed, expected, tasks, flags) => {
+  const agent = openAgent({ rounds: [[says('one')], [says('two')]] })
+  const first = await agent.run([...argv, 'go'], atTerminal(''))
+  expect(first.err).not.toContain('[y/N]')
+  const { code, err } = await agent.run([...argv, 'go', ...flags], atTerminal(typed))
+  expect({ code, tasks: agent.tasks }).toEqual({ code: expected, tasks })
+  const question = 'is the same task\nSend the task once more? [y/N] '
+  expect(err).toContain(`parley: the session's last user.message ${question}`)
+  expect(err.endsWith('parley: the task was not sent again\n  nothing was sent\n')).toBe(expected === 15)
+})
 
 const waits = 's1 waits for an answer to a tool use\n  '
 const confirm = `${waits}answer with: parley events confirm -s s1 t1 --allow`
@@ -82,17 +79,14 @@ test.each([
   ['the session requires action', true],
   ['tool calls need an approval', true],
   ['the budget is used up', false],
-])(
-  'events send prints how to answer waiting tool uses only if a 400 mentions them: %s',
-  async (message, isHinted) => {
-    const body = JSON.stringify({ error: { type: 'invalid_request_error', message } })
-    const { err } = await createSessionService({ posts: [{ fault: { status: 400, body } }] }).run([
-      ...['events', 'send', 'go'],
-    ])
-    const hint = 'if tool uses wait for an answer: parley events confirm -s s1 --pending'
-    expect(err.includes(hint)).toBe(isHinted)
-  },
-)
+])('events send prints how to answer tool uses only if a 400 names them: %s', async (message, isHinted) => {
+  const body = JSON.stringify({ error: { type: 'invalid_request_error', message } })
+  const { err } = await createSessionService({ posts: [{ fault: { status: 400, body } }] }).run([
+    ...['events', 'send', 'go'],
+  ])
+  const hint = 'if tool uses wait for an answer: parley events confirm -s s1 --pending'
+  expect(err.includes(hint)).toBe(isHinted)
+})
 
 test('Y134: events run --audit sends a finished task again, and the audit file has the lines of both runs', async () => {
   const agent = openAgent({ rounds: [[bash('t1')]] })
@@ -205,26 +199,23 @@ test('events run exits with 10 and does not repeat a task of unknown delivery if
 test.each([
   [0, 'shows', 'two\n', ['sent', 'unknown', 'accepted', 'done']],
   [10, 'does not show', '', ['sent', 'unknown']],
-])(
-  'Y223: events run exits with %i if the list %s its earlier task',
-  async (expected, verb, answer, lines) => {
-    const arrives = verb === 'shows'
-    const history = [userSays('night 1'), says('one'), endTurn]
-    const taskOutcome = () => (arrives ? 'resets' : 'loses') as Outcome
-    const agent = openAgent({ history, rounds: [[says('two')]], lag: 100, taskOutcome })
-    expect((await agent.runTask(['night 2', '--last'])).code).toBe(10)
-    const { code, out, err, requests } = await agent.runTask(['--no-stdin', '--last'])
-    expect({ code, out, posts: requests.filter(isPost) }).toEqual({ code: expected, out: answer, posts: [] })
-    expect(agent.taskLines()).toEqual(lines)
-    if (arrives) return
-    expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
-    expect(err).toContain(`  ${check}\n  ${advice}\n`)
-    expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --last\n')
-    const forPrograms = await agent.runTask(['--no-stdin', '--last', '--errors', 'json', '-q'])
-    const hints = [check, advice]
-    expect(JSON.parse(forPrograms.err).error.hints).toEqual(hints)
-  },
-)
+])('Y223: events run exits with %i if the list %s its old task', async (expected, verb, answer, lines) => {
+  const arrives = verb === 'shows'
+  const history = [userSays('night 1'), says('one'), endTurn]
+  const taskOutcome = () => (arrives ? 'resets' : 'loses') as Outcome
+  const agent = openAgent({ history, rounds: [[says('two')]], lag: 100, taskOutcome })
+  expect((await agent.runTask(['night 2', '--last'])).code).toBe(10)
+  const { code, out, err, requests } = await agent.runTask(['--no-stdin', '--last'])
+  expect({ code, out, posts: requests.filter(isPost) }).toEqual({ code: expected, out: answer, posts: [] })
+  expect(agent.taskLines()).toEqual(lines)
+  if (arrives) return
+  expect(err).toContain('an earlier run began to send the task, and it is not known whether it arrived\n')
+  expect(err).toContain(`  ${check}\n  ${advice}\n`)
+  expect(err).toContain('  parley events run -s s1 --no-stdin --policy p.json --audit a.ndjson --last\n')
+  const forPrograms = await agent.runTask(['--no-stdin', '--last', '--errors', 'json', '-q'])
+  const hints = [check, advice]
+  expect(JSON.parse(forPrograms.err).error.hints).toEqual(hints)
+})
 
 test('Y226: a rerun of events run --audit resumes an accepted task whose response was cut, and sends nothing twice', async () => {
   const agent = openAgent({ rounds: [[bash('t1')]], taskOutcome: () => 'cuts' })

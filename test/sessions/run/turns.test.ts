@@ -133,20 +133,17 @@ test.each([
   ['--after ID', [], ['one', 'two', 'three']],
   ['--audit', ['--audit', 'a'], ['one', 'two', 'three']],
   ['--last', ['--last'], ['three']],
-])(
-  'events run without a task, resumed with %s, prints all messages since its start',
-  async (_, flags, texts) => {
-    const service = createSessionService({ history: [...before, userSays('other'), running, says('zero')] })
-    for (const [index, step] of [says('one'), says('two'), says('three'), endTurn].entries())
-      void service.timers.wait(10_000 + 20_000 * index).then(() => service.add(step))
-    const words = [...'events run --no-stdin --report r --deadline 15'.split(' '), ...flags]
-    expect((await service.run(words)).code).toBe(15)
-    await service.timers.wait(20_000)
-    const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
-    const { code, out } = await service.run(command.map((word) => (word === '15' ? '300' : word)))
-    expect([code, out.match(/^[a-z]+$/gm)]).toEqual([0, texts])
-  },
-)
+])('events run resumed without a task, with %s, prints all since its start', async (_, flags, texts) => {
+  const service = createSessionService({ history: [...before, userSays('other'), running, says('zero')] })
+  for (const [index, step] of [says('one'), says('two'), says('three'), endTurn].entries())
+    void service.timers.wait(10_000 + 20_000 * index).then(() => service.add(step))
+  const words = [...'events run --no-stdin --report r --deadline 15'.split(' '), ...flags]
+  expect((await service.run(words)).code).toBe(15)
+  await service.timers.wait(20_000)
+  const [{ resume: command }] = service.lines('r') as [{ resume: string[] }]
+  const { code, out } = await service.run(command.map((word) => (word === '15' ? '300' : word)))
+  expect([code, out.match(/^[a-z]+$/gm)]).toEqual([0, texts])
+})
 
 test('events run --after ID prints the messages after ID as text, and with -o saves the last one', async () => {
   const posts = [{ next: [...twoMessages, endTurn] }]

@@ -47,14 +47,11 @@ test.each([
   ['one event', [{ id: 'e1', type: 'user.interrupt' }], 1],
   ['an error', [{ type: 'error' }], 2],
   ['both events in another order', [{ type: 'user.message' }, { type: 'user.interrupt' }], undefined],
-])(
-  'events send warns about the sent events that the response with %s does not list',
-  async (_, data, missing) => {
-    const ended = await send({ body: JSON.stringify({ data }) }, '--interrupt', '-q')
-    const warning = `parley: the response does not list ${missing} of the sent events: check with 'parley events list -s s'\n`
-    expect(ended).toMatchObject({ code: 0, err: missing === undefined ? '' : warning })
-  },
-)
+])('events send warns about sent events that the response with %s omits', async (_, data, missing) => {
+  const ended = await send({ body: JSON.stringify({ data }) }, '--interrupt', '-q')
+  const warning = `parley: the response does not list ${missing} of the sent events: check with 'parley events list -s s'\n`
+  expect(ended).toMatchObject({ code: 0, err: missing === undefined ? '' : warning })
+})
 
 const accepted = 'the event was accepted (202), but the response to it'
 const other = 'the response (202) does not list the accepted events: it'

@@ -320,17 +320,14 @@ test('events run waits for the end of a workflow run and prints the answer after
   expect(service.report()).toMatchObject({ warnings: { failedWorkflowRuns: 0, openWorkflowRuns: 0 } })
 })
 
-test.each(['send do-it --follow', 'run do-it'])(
-  'events %s waits for the last workflow run',
-  async (words) => {
-    const second = [created('w2'), endTurn, later(ended('w2')), says('two'), endTurn]
-    const service = openTask([running, created('w1'), says('one'), endTurn, later(ended('w1')), ...second])
-    const { code, out, err } = await service.run(['events', ...words.split(' ')])
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^two$/m) })
-    expect(err.match(/^parley: waiting for the workflow run review-w1 \(w1\)/gm)).toHaveLength(1)
-    expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
-  },
-)
+test.each(['send do-it --follow', 'run do-it'])('events %s awaits the last workflow run', async (words) => {
+  const second = [created('w2'), endTurn, later(ended('w2')), says('two'), endTurn]
+  const service = openTask([running, created('w1'), says('one'), endTurn, later(ended('w1')), ...second])
+  const { code, out, err } = await service.run(['events', ...words.split(' ')])
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^two$/m) })
+  expect(err.match(/^parley: waiting for the workflow run review-w1 \(w1\)/gm)).toHaveLength(1)
+  expect(err.match(/^parley: waiting for the workflow run review-w2 \(w2\)/gm)).toHaveLength(1)
+})
 
 test("events run --last exits with 8 if another client's message comes before the end of the workflow run", async () => {
   const theirs = [userSays('other'), running, says('theirs')]

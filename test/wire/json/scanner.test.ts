@@ -40,15 +40,12 @@ function scanByCharacter(text: string): string {
 test.each([
   [6, ['"', '\\', '[', 'x']],
   [3, ['"\\"', '"', '{', '}', ']', ',', '\n', ':']],
-])(
-  'the JSON scanner finds the tokens outside of strings in texts of up to %i pieces from %j',
-  (most, pieces) => {
-    const wrong = smallTexts(pieces, most).filter((text) =>
-      [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
-    )
-    expect(wrong).toEqual([])
-  },
-)
+])('the JSON scanner finds all tokens outside of strings in texts of %i pieces from %j', (most, pieces) => {
+  const wrong = smallTexts(pieces, most).filter((text) =>
+    [[...text], ...cutsOf(text)].some((each) => walkOver(each) !== scanByCharacter(text)),
+  )
+  expect(wrong).toEqual([])
+})
 
 test('the JSON scanner starts at the given offset and stops if its callback returns true', () => {
   const marks: string[] = []

@@ -86,13 +86,10 @@ test.each<[content: unknown, text: string, cell: string]>([
   expect(describeEventContent(event({ content }))).toBe(cell)
 })
 
-test.each(['event_start', 'event_delta'])(
-  'the event %s is a piece of a later event if it has no id',
-  (type) => {
-    expect(isEventPiece(event({ type }))).toBe(true)
-    expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
-  },
-)
+test.each(['event_start', 'event_delta'])('the event %s without an id is a piece of a later one', (type) => {
+  expect(isEventPiece(event({ type }))).toBe(true)
+  expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
+})
 
 test.each([
   ['session.status_idle', true],
