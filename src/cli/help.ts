@@ -2,7 +2,7 @@ import { Argument, Option } from 'commander'
 import type { CommandModule } from '../commands/command.ts'
 import { createStyle } from '../io/style.ts'
 import { printHelp, wrapTopic } from './help-text.ts'
-import { isTopic, topics } from './topics.ts'
+import { isTopic, resolveHelpWords, topics } from './topics.ts'
 
 export default {
   parameters: () => [
@@ -15,10 +15,11 @@ export default {
   async run(context, { json }: { json?: boolean }, words, help) {
     const { host, flags, output } = context
     if (json) return output.write(`${JSON.stringify(await help.describe(words))}\n`)
-    const [name = '', ...rest] = words
+    const target = resolveHelpWords(words)
+    const [name = '', ...rest] = target
     // `policy` is both a topic and a command group. `help policy` prints the topic, and `help policy check`
     // prints the help of the command.
-    if (!isTopic(name) || rest.length > 0) return help.showHelp(words)
+    if (!isTopic(name) || rest.length > 0) return help.showHelp(target)
     const { columns } = host.stdout
     const { formatTopic } = await import('./topic-texts.ts')
     const style = await createStyle(flags.color, host.env, output.isTerminal)

@@ -14,10 +14,7 @@ export function describeUnknownName(unknown: UnknownNameError, isHelp: boolean):
     return `the topic '${word}' has no subtopics; 'parley help' prints one topic at a time: parley help ${word}`
   const typed = [...group, word].join(' ')
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
-  const hint =
-    (isHelp ? findUnknownNameHint(`help ${typed}`) : undefined) ??
-    findUnknownNameHint(typed) ??
-    suggestFromOtherGroups(typed, isHelp)
+  const hint = findUnknownNameHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
   if (group.length > 0 && !command.entry.group)
     return `${start}: 'parley ${group.join(' ')}' has no subcommands`

@@ -25,7 +25,6 @@ test.each([
   ['help events sendd', '(did you mean send?)'],
   ['help exitcodes', '(did you mean exit-codes?)'],
   ['help list', "'parley help events list'"],
-  ['help errors', "unknown command or topic 'errors': 'parley help exit-codes' describes the failures."],
   ['help chat nope', "unknown command or topic 'chat nope': 'parley chat' has no subcommands."],
   ['help ci github', "'ci' has no subtopics; 'parley help' prints one topic at a time: parley help ci."],
   ['chat hi --timeot 3', '(did you mean --timeout?)'],
