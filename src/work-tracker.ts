@@ -46,7 +46,8 @@ export class WorkTracker {
   readonly #inProgress = new ArraySet<TrackedCall>()
   /** Stays true after the work, because a signal may arrive while `main` prints the result. */
   #changesData = false
-  #sentByEnded: SentStatus = 'no'
+  readonly #sentByEnded = new Set<SentStatus>()
+  #isBatch = false
   #mayDuplicate = false
   /** Message about the last accepted request, such as `the task was accepted`. */
   #acceptedMessage: string | undefined
@@ -86,6 +87,7 @@ export class WorkTracker {
       onEnd: () => this.#endCall(call),
     })
     if (isCounted) this.#inProgress.add(call)
+    this.#isBatch ||= isOfBatch
     if (isOfBatch || isReading) return call
     for (const earlier of this.#latestChanges)
       if (earlier.isOver() && !earlier.getOutcome().isRepeatable)
@@ -98,7 +100,7 @@ export class WorkTracker {
     this.#inProgress.delete(call)
     if (!call.isCounted) return
     const { sent, mayDuplicate } = call.getOutcome()
-    this.#sentByEnded = combineSent(this.#sentByEnded, sent)
+    this.#sentByEnded.add(sent)
     this.#mayDuplicate ||= mayDuplicate
   }
 
@@ -128,11 +130,14 @@ export class WorkTracker {
 
   /**
    * Returns `yes` if a service has answered a request, `unknown` if parley has sent only unanswered requests,
-   * otherwise `no`. In a run that changes data, only the changing requests count.
+   * otherwise `no`. For a batch, one unanswered request suffices for `unknown`. In a run that changes data,
+   * only the changing requests count.
    */
   get sent(): SentStatus {
-    const all = [...this.#inProgress].map((call) => call.getOutcome().sent)
-    return all.reduce(combineSent, this.#sentByEnded)
+    const inProgress = [...this.#inProgress].map((call) => call.getOutcome().sent)
+    const all = [...this.#sentByEnded, ...inProgress]
+    const order = this.#isBatch ? (['unknown', 'yes'] as const) : (['yes', 'unknown'] as const)
+    return order.find((sent) => all.includes(sent)) ?? 'no'
   }
 
   get mayDuplicate(): boolean {
@@ -203,6 +208,3 @@ function createCall(
     },
   }
 }
-
-const combineSent = (one: SentStatus, other: SentStatus): SentStatus =>
-  [one, other].includes('yes') ? 'yes' : [one, other].includes('unknown') ? 'unknown' : 'no'
