@@ -16,8 +16,8 @@ import type { SeenEvents } from './seen-events.ts'
  * - current: the follower emits each new event of the stream at once.
  *
  * After sending events, the follower searches the list and the stream for them. Until it finds them, it holds
- * back all new events, because these may be earlier than the sent events. After a cut, the search begins again,
- * unless a list has contained the sent events, because the new stream may repeat the history.
+ * back all new events, because these may be earlier than the sent events. If only an earlier stream contained
+ * the sent events, the comparison also waits until the list contains them.
  *
  * The follower ends after an idle event, if the stream has ended or stays silent for `silenceAfterIdleMs`. If
  * the service has not started to work on the sent events, or on a reply to one of several waiting tool uses,
@@ -175,7 +175,7 @@ function addStreamEvent(state: FollowState, item: EventItem, now: number): Follo
   if (isEventPiece(item.event) || !seen.isNew(item)) {
     // The event repeats a tool use with a different name or input. The follower emits an empty batch, so that
     // the caller withdraws the prompt about the tool use.
-    if (seen.addRepeated(item)) return { ...state, effect: emit([]) }
+    if (seen.addReplayed(item)) return { ...state, effect: emit([]) }
     // An event without an id that equals an earlier event may be a repetition or a new event. The list
     // contains the right number of equal events, so the follower reads the list.
     const mayBeNew = item.event.id === undefined && !isEventPiece(item.event) && state.is === 'current'

@@ -58,11 +58,11 @@ export class SeenEvents {
 
   /**
    * Records that a new stream was opened. It may omit the sent events, or start with events before them. So
-   * only a list can show which events are older than the sent events, and the search begins again.
+   * only a list can show which events are older than the sent events.
    */
   addConnection(): void {
     this.#streamedBefore = undefined
-    if (this.#search?.is === 'in stream') this.#search.is = 'open'
+    if (this.#search?.is === 'in stream') this.#search.is = 'in earlier stream'
   }
 
   isNew(item: EventItem): boolean {
@@ -89,8 +89,20 @@ export class SeenEvents {
 
   addRepeated({ event, text }: EventItem): boolean {
     this.#search?.addProgress(event)
-    this.#search?.addReplay(getEventIdentity({ event, text }))
     return this.state.addRepeated(event, text)
+  }
+
+  /**
+   * Adds an event that the stream has delivered before. If a new stream delivers the sent event again, the
+   * events held back before are older than the sent event. parley then does not emit them.
+   */
+  addReplayed(item: EventItem): boolean {
+    const identity = getEventIdentity(item)
+    if (this.isHoldingBack && this.#search?.isReplayOf(item.event, identity)) {
+      this.log.moveBefore(identity, new Set(this.#heldBack.keys()))
+      this.#heldBack.clear()
+    }
+    return this.addRepeated(item)
   }
 
   get isHoldingBack(): boolean {
@@ -107,7 +119,7 @@ export class SeenEvents {
     const search = this.#search
     const logItem = withIdentity(item)
     if (isEventPiece(item.event) || !this.isNew(item)) {
-      this.addRepeated(item)
+      this.addReplayed(item)
       return []
     }
     search?.addProgress(item.event)
@@ -162,9 +174,12 @@ export class SeenEvents {
 
   /**
    * Returns the new events of a list together with the held-back events, in the list's order. If the list
-   * contains one held-back event, the list is up to date, so all held-back events are returned.
+   * contains one held-back event, the list is up to date, so all held-back events are returned. After a
+   * reconnect, held-back events may be older than the sent events. parley then returns none of them until a
+   * list contains the sent events.
    */
   #addHeldBack(list: readonly IdentifiedEvent[], newItems: IdentifiedEvent[]): EventItem[] {
+    if (this.#search?.is === 'in earlier stream') return newItems
     if (!list.some(({ identity }) => this.#heldBack.has(identity))) return newItems
     const newIdentities = new Set(newItems.map(({ identity }) => identity))
     return [
@@ -282,17 +297,19 @@ function withIdentities(items: readonly EventItem[], counts = new Map<string, nu
  */
 class SentEventSearch {
   /**
-   * - `open`: neither the stream nor a list has contained a sent event, or only an earlier stream has
+   * - `open`: neither the stream nor a list has contained a sent event
    * - `in stream`: the stream has delivered a sent event, but the list may lag behind
-   * - `over`: a list has contained a sent event, so the list is up to date. Or the search
-   *   took too long, and the sent events may appear later
+   * - `in earlier stream`: the same, but parley has connected again, and the new stream may repeat older events
+   * - `over`: a list has contained a sent event, so the list is up to date. Or the search took too long, and
+   *   the sent events may appear later
    */
-  is: 'open' | 'in stream' | 'over' = 'open'
+  is: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
   /** For each id or content, the number of sent events that are not found yet. */
   readonly #wanted = new Map<string, number>()
   #firstFound: string | undefined
+  #firstProcessedAt: unknown
   #missingCount: number
   readonly #queued = new Set<string | undefined>()
 
@@ -315,7 +332,10 @@ class SentEventSearch {
     const name = this.#findWanted(event)
     if (name === undefined) return false
     this.#add(name, -1)
-    this.#firstFound ??= identity
+    if (this.#firstFound === undefined) {
+      this.#firstFound = identity
+      this.#firstProcessedAt = event.processed_at
+    }
     if (!startsAgentWork(event)) return true
     this.#missingCount--
     if (event.id !== undefined && event.processed_at === null) this.#queued.add(event.id)
@@ -326,9 +346,13 @@ class SentEventSearch {
     if (processedAt) this.#queued.delete(id)
   }
 
-  /** A new stream may repeat the history. The events before the first sent event are then older. */
-  addReplay(identity: string): void {
-    if (this.is === 'open' && identity === this.#firstFound) this.is = 'in stream'
+  /**
+   * Returns whether a new stream repeats the first sent event unchanged. A change of `processed_at` is an
+   * update: a service sends a queued event again once it has processed the event.
+   */
+  isReplayOf({ processed_at: processedAt }: SessionEvent, identity: string): boolean {
+    const isEarlierStream = this.is === 'in earlier stream'
+    return isEarlierStream && identity === this.#firstFound && processedAt === this.#firstProcessedAt
   }
 
   isFirstSent({ event, identity }: IdentifiedEvent, isNew: boolean): boolean {

@@ -129,6 +129,14 @@ export class SessionLog {
     return others
   }
 
+  moveBefore(later: string, identities: ReadonlySet<string>): void {
+    const moved = this.#entries.filter(({ identity }) => identities.has(identity))
+    const others = this.#entries.filter(({ identity }) => !identities.has(identity))
+    const at = others.findIndex(({ identity }) => identity === later)
+    this.#setEntries([...others.slice(0, at), ...moved, ...others.slice(at)])
+    this.#computeAgain()
+  }
+
   #append(item: IdentifiedEvent, entry: LoggedEvent): void {
     this.#dropRepeatedWork(entry)
     entry.index = this.#entries.push(entry) - 1

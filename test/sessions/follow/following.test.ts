@@ -209,7 +209,7 @@ test.each(
         lists: ['ask0', 'ask0 run0 done0', 'ask0 run0 done0 ask1 run1 say1 done1'],
         stream: 'ask1 | run0 done0 run1 say1 done1',
       },
-      'run1 say1 done1 end at 500',
+      'run1 say1 done1 end at 250',
     ],
     'the events before and after a queued message is processed': [
       { past: 'run0', sent: 'ask1', stream: 'queued1 say0 done0 run1 ask1 say1 done1' },

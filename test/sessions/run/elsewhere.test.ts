@@ -6,6 +6,7 @@ import { always, atTerminal, createSessionService, openAgent, shown } from '../.
 
 const soon = () => new Promise((resolve) => setTimeout(resolve, 1))
 const replaced = 'the service sent it with two different inputs'
+const hasAnswer = (result: string) => `it already has the answer ${result}`
 
 /** Returns run options for a person who never answers. `act` is called 5 s after the tool use waits. */
 const silence = (agent: ReturnType<typeof openAgent>, act: () => void) => {
@@ -42,6 +43,36 @@ test('events run withdraws a prompt if a client interrupts the thread, prints no
   expect(err).toContain('s1 is idle because a tool use was interrupted')
 })
 
+test.each([
+  ['denies', confirms('t1', 'deny'), 14, hasAnswer('deny')],
+  ['interrupts', interrupt, 15, 'it was interrupted'],
+])(
+  'after a cut, events run sends no reply if the new stream shows that a client %s the tool use and the list lags',
+  async (_, theirs, exit, reason) => {
+    const service = createSessionService({
+      defaultVisibility: { listed: 8_000 },
+      posts: [{ nth: 1, next: [running, bash('t1'), waitsFor('t1')] }],
+      streams: [{ nth: 1, cutAfter: 4 }],
+    })
+    async function* person() {
+      while (service.events.length < 4) await soon()
+      // The stream is cut at the next event.
+      for (const event of [running, theirs]) {
+        await service.timers.wait(1_000)
+        service.add(event)
+      }
+      void service.timers.wait(5_000).then(() => service.add(endTurn))
+      await service.timers.wait(1_000)
+      yield 'y\n'
+      await new Promise(() => {})
+    }
+    const argv = ['events', 'run', 'go', '--audit', 'audit.ndjson']
+    const { code, err } = await service.run(argv, atTerminal(person(), ['stderr']))
+    expect([code, service.replies()], err).toEqual([exit, []])
+    expect(err).toContain(`t1 is not answered by this run: ${reason}`)
+  },
+)
+
 test('a rerun resumes the task of an events run that could not write its report', async () => {
   const agent = openAgent({ rounds: [[says('done')]] })
   const words = ['go', '--report', 'reports/r.json']
@@ -59,8 +90,6 @@ test('a rerun resumes the task of an events run that could not write its report'
   expect([agent.tasks, agent.taskLines()]).toEqual([1, ['sent', 'accepted', 'done']])
   expect(existsSync(join(folder, 'r.json'))).toBe(true)
 })
-
-const hasAnswer = (result: string) => `it already has the answer ${result}`
 
 test.each(['deny', 'allow'] as const)(
   'a reply "%s" in the list counts as another client\'s if the reply of unknown delivery is the opposite',
