@@ -12,10 +12,11 @@ export class RunReport {
 
   /**
    * Reads the raw arguments, because the flags apply even if other arguments are invalid. Not called for
-   * arguments that are not UTF-8, because the name of the report may be one of them.
+   * arguments that are not UTF-8, because the name of the report may be one of them. An empty name is refused
+   * together with the names of the other flags.
    */
   readFlags(argv: string[]): void {
-    this.#name = findFlagValue(argv, '--report')
+    this.#name = findFlagValue(argv, '--report') || undefined
   }
 
   async open(): Promise<void> {

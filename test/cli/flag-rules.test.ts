@@ -41,6 +41,7 @@ test.each([
   ['chat hi -o', '-o: '],
   ['chat hi --system @', '--system: '],
   ['chat --batch', '--batch: '],
+  ['chat hi --report', '--report: '],
   ['image hi -f', '-f: '],
   ['events send hi -s s -f', '-f: '],
   ['events run hi -s s --policy', '--policy: '],

@@ -70,18 +70,23 @@ const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--tool', 'coun
 test.each([
   ['the user has no home folder', { HOME: '', XDG_CACHE_HOME: '', LOCALAPPDATA: '' }],
   ['the cache folder is a symbolic link', { XDG_CACHE_HOME: 'LINKED' }],
-])('Y132: events run continues without a lock if %s (needs POSIX files)', async (_, env: Env) => {
-  const agent = openAgent(script)
-  const { cwd } = agent
-  mkdirSync(join(cwd, 'LINKED'))
-  symlinkSync(cwd, join(cwd, 'LINKED/parley'))
-  const { XDG_CACHE_HOME: name } = env
-  const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
-  const { code, err } = await agent.run(argv, options)
-  expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
-  expect(err).toContain('parley: cannot lock s1, so two runs may work on it: no safe cache folder')
-  expect((await agent.run([...argv, '-q'], options)).err).toBe('')
-})
+  ['the parent of the cache folder is missing', { XDG_CACHE_HOME: 'missing/cache' }, 'missing: no such file'],
+])(
+  'Y132: events run continues without a lock if %s (needs POSIX files)',
+  async (_, env: Env, reason = '') => {
+    const agent = openAgent(script)
+    const { cwd } = agent
+    mkdirSync(join(cwd, 'LINKED'))
+    symlinkSync(cwd, join(cwd, 'LINKED/parley'))
+    const { XDG_CACHE_HOME: name } = env
+    const options = { env: { ...env, ...(name ? { XDG_CACHE_HOME: join(cwd, name) } : {}) } }
+    const { code, err } = await agent.run(argv, options)
+    expect({ code, posts: agent.posts }).toEqual({ code: 0, posts: 1 })
+    expect(err).toContain('parley: cannot lock s1, so two runs may work on it: no safe cache folder')
+    expect(err).toContain(reason)
+    expect((await agent.run([...argv, '-q'], options)).err).toBe('')
+  },
+)
 
 /** Replaces the lock file of a session as a run does that finds the owner of the lock dead. */
 function replaceLock(cwd: string): string {
