@@ -171,6 +171,7 @@ test.each<[body: unknown, is: boolean]>([
       [{ [name]: [], message: 'm', code: 5 }, true],
     ]),
   [{ other: [1], message: 'm' }, true],
+  [{ type: 'a_message', error: { message: 'm' } }, false],
   [{ content: 'text', message: 'm' }, false],
   [{ content: '', message: 'm', code: 5 }, true],
   [{ code: 5 }, false],
@@ -224,6 +225,7 @@ test.each<[names: string[], kind: string]>([
 )
 
 const xmlStart = '<Error><Code>SlowDown</Code><Message>m</Message>'
+const inSuccess = 'the service answered with an error in a successful response'
 const stream = 'data: {"a":1}\n\ndata: {"error":{"type":"billing_error","message":"m"}}\n\n'
 
 test.each<[body: unknown, kind: string, isError: true | undefined, says: string | undefined, id?: string]>([
@@ -238,9 +240,10 @@ test.each<[body: unknown, kind: string, isError: true | undefined, says: string 
   ['<Error><Message>m</Message></Error>', 'response', undefined, 'm'],
   ['<title>503</title><code>503</code>', 'response', undefined, '503'],
   [5, 'response', undefined, undefined],
+  [{ type: 'overloaded' }, 'response', undefined, undefined],
 ])('the unexpected body %j is a failure of kind %s', (body, kind, isError, serviceMessage, requestId) => {
   const failure = createUnexpectedBodyFailure(body, 'no answer')
-  const message = isError ? 'the service answered with an error in a successful response' : 'no answer'
+  const message = isError ? inSuccess : 'no answer'
   expect([failure.kind, failure.message]).toEqual([kind, message])
   expect(failure.details).toEqual({ body, errorIn: isError && 'body', serviceMessage, requestId })
 })
@@ -250,23 +253,27 @@ const failureOf = (read: () => unknown) => {
     return { value: read() }
   } catch (error) {
     const { kind, message, details } = error as CliError
-    return { kind, message, body: details.body, says: details.serviceMessage }
+    return { kind, message, body: details.body, says: details.serviceMessage, retry: details.retry }
   }
 }
-const nothing = { body: undefined, says: undefined }
+const nothing = { body: undefined, says: undefined, retry: 'later' }
 const odd = (message: string, more: object = {}) => ({ kind: 'response', message, ...nothing, ...more })
+const slowDown = `${xmlStart}</Error>`
+const oddEvent = 'data: {"error":{"type":"x","message":"m"}}\n\n'
 const deep = '['.repeat(1001) + ']'.repeat(1001)
 
 test.each<[body: string, contentType: string, read: object]>([
   ['{"a":1}', 'application/json', { value: { a: 1 } }],
   ['', 'application/json', odd('the answer is empty')],
   [' \n', '', odd('the answer is empty')],
-  [deep, '', odd('the answer is nested more than 1000 levels deep')],
+  [deep, '', odd('the answer is nested more than 1000 levels deep', { retry: undefined })],
   ['{"a"', '', odd('the answer is not JSON', { body: '{"a"' })],
   [' [1', 'application/json; charset=utf-8', odd('the answer is not JSON', { body: ' [1' })],
   ['"a', '', odd('the answer is not JSON', { body: '"a' })],
   ['words', 'text/plain', odd('the answer (text/plain) is not JSON', { body: 'words', says: 'words' })],
   ['a {', '', odd('the answer is not JSON', { body: 'a {', says: 'a {' })],
+  [slowDown, '', { kind: 'rate-limited', message: 'the answer is not JSON', body: slowDown, says: 'm' }],
+  [oddEvent, '', { kind: 'response', message: inSuccess, body: oddEvent, says: 'm' }],
 ])('the answer %j with the content type %j is read as %j', (body, contentType, read) => {
   expect(failureOf(() => parseReceivedBody(body, contentType))).toEqual(read)
 })
@@ -278,7 +285,7 @@ test('the failure of a long incomplete JSON answer contains the first 64 KiB of 
 
 test.each<[text: string, read: object]>([
   ['5', { value: 5 }],
-  [deep, odd('the list is nested more than 1000 levels deep')],
+  [deep, odd('the list is nested more than 1000 levels deep', { retry: undefined })],
   ['words', odd('the list is not JSON')],
   [' \n<title>No</title>', odd('the list is not JSON', { says: 'No', body: ' \n<title>No</title>' })],
   ['words <title>Sign in</title>', odd('the list is not JSON')],
