@@ -54,11 +54,11 @@ export function describeUnusableAnswer(
 }
 
 export function describeCutAnswer({ summary }: Pick<AnswerOutcome, 'summary'>): string | undefined {
-  const { stopReason, stopMessage, isEndAssumed, isPromptBlocked } = summary
+  const { stopReason, stopMessage, isEndAssumed, blockReason } = summary
   const reasons: string[] = []
   if (isCutReason(stopReason))
     reasons.push(
-      describeStop(stopReason, isPromptBlocked) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''),
+      describeStop(stopReason, blockReason) + (stopMessage ? `: ${toOneLine(stopMessage, 300)}` : ''),
     )
   if (isEndAssumed)
     reasons.push('the service did not end the stream: parley stopped reading after 15 s of silence')
@@ -72,7 +72,7 @@ export const isCutBatchResult = ({ stopReason }: Record<string, unknown>): boole
 const isCutReason = (reason: unknown): reason is string =>
   typeof reason === 'string' && !normalStopReasons.includes(reason)
 
-const describeStop = (reason: string, isPromptBlocked = false): string =>
+const describeStop = (reason: string, blockReason?: string): string =>
   /^max_?tokens$/i.test(reason)
     ? 'the answer was cut at the output limit (--max-output-tokens N sets it)'
-    : `the ${isPromptBlocked ? 'prompt was blocked' : 'answer was stopped'}: ${toOneLine(reason, 100)}`
+    : `the ${reason === blockReason ? 'prompt was blocked' : 'answer was stopped'}: ${toOneLine(reason, 100)}`

@@ -125,8 +125,9 @@ const getTextExtension = (bytes: Uint8Array): string =>
   /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
 
 function createMissingImageError(texts: string[], summary: AnswerSummary): CliError {
-  const { stopReason, stopMessage = '', isPromptBlocked } = summary
-  const what = isPromptBlocked ? 'the prompt was blocked' : 'the answer has no image'
+  const { stopReason, stopMessage = '', blockReason } = summary
+  const isBlocked = blockReason !== undefined && stopReason === blockReason
+  const what = isBlocked ? 'the prompt was blocked' : 'the answer has no image'
   const serviceMessage = [...texts, stopMessage].join(' ').trim() || undefined
   return createResponseError(`${what}${stopReason ? `: ${stopReason}` : ''}`, serviceMessage)
 }

@@ -11,7 +11,7 @@ import {
 export interface AnswerTokenCounts extends TokenCounts {
   /** Number of reasoning tokens, which `outputTokens` includes. */
   reasoningTokens?: TokenCount
-  /** If absent, the total is the sum of input, output and both cache counts. */
+  /** If absent, the total is the sum of the other counts. Without input or output, the total is unknown. */
   totalTokens?: TokenCount
 }
 
@@ -23,8 +23,8 @@ export interface AnswerSummary extends AnswerTokenCounts {
   lacksStopReason?: true
   /** True if the service left the stream open but stayed silent, so parley assumed that the answer is complete. */
   isEndAssumed?: true
-  /** True if `stopReason` is the reason why the service blocked the prompt. */
-  isPromptBlocked?: true
+  /** Reason why the service blocked the prompt. A later candidate may replace it as `stopReason`. */
+  blockReason?: string | undefined
   stopMessage?: string
   continuationToken?: string
 }
@@ -157,7 +157,7 @@ export function readNativeAnswer({ promptFeedback, usageMetadata, ...answer }: F
       id: toText(answer.responseId),
       model: toText(answer.modelVersion),
       stopReason: readReason(first?.finishReason) ?? blockReason,
-      ...(!first && blockReason ? { isPromptBlocked: true } : {}),
+      blockReason: first ? undefined : blockReason,
       stopMessage: toText(first?.finishMessage) || toText(feedback.blockReasonMessage) || undefined,
       continuationToken: toText(first?.continuationToken) || undefined,
     },

@@ -87,11 +87,15 @@ test('chat changes neither the file of --thread nor the file of -o if the answer
   expect(readText(cwd, 'a.txt.part')).toBe(native(call))
 })
 
+const blocked = '{"promptFeedback":{"blockReason":"SAFETY"}}'
+const stopped = '{"candidates":[{"finishReason":"SPII"}]}'
+
 test.each([
   ['an empty text', message('')],
   ['only blanks', message(' \n')],
   ['no parts', native()],
-  ['a blocked prompt', '{"promptFeedback":{"blockReason":"SAFETY"}}', 'the prompt was blocked: SAFETY; '],
+  ['a blocked prompt', blocked, 'the prompt was blocked: SAFETY; '],
+  ['a stop after a block', `[${blocked},${stopped}]`, 'the answer was stopped: SPII; '],
 ])('R53: chat exits with 8 and saves nothing if the answer has %s', async (_, body, reason = '') => {
   const { code, out, err, saved } = await chat(['-q'], body)
   expect({ code, out, saved }).toEqual({ code: 8, out: '', saved: [] })

@@ -49,7 +49,7 @@ test.each<[title: string, steps: Step[], summary?: AnswerSummary]>([
   [
     'an answer that reports a blocked prompt is finished',
     [[{ promptFeedback: { blockReason: 'x' } }, '', 'finished']],
-    { stopReason: 'x', isPromptBlocked: true },
+    { stopReason: 'x', blockReason: 'x' },
   ],
   [
     'an answer is finished when all its candidates are finished',

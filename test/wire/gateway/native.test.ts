@@ -93,11 +93,11 @@ const promptFeedback = { blockReason: 'x', blockReasonMessage: 'y' }
 test.each<[answer: Record<string, unknown>, piece: Piece]>([
   [
     { promptFeedback: { blockReason: 'SAFETY' } },
-    { summary: { stopReason: 'SAFETY', isPromptBlocked: true }, isFinished: true },
+    { summary: { stopReason: 'SAFETY', blockReason: 'SAFETY' }, isFinished: true },
   ],
   [
     { promptFeedback: { blockReason: 2 } },
-    { summary: { stopReason: '2', isPromptBlocked: true }, isFinished: true },
+    { summary: { stopReason: '2', blockReason: '2' }, isFinished: true },
   ],
   [{ promptFeedback: { blockReason: 0, blockReasonMessage: '' } }, {}],
   [{ promptFeedback: { blockReason: {}, blockReasonMessage: 5 } }, {}],
