@@ -105,7 +105,7 @@ async function requestLines(
     // requests are not in the input.
     if (!source.isRepeatable && tally.total !== undefined) noteRequestsNotInInput()
     if (Number.isFinite(maxTokens) && tally.hasUncountedAnswer)
-      context.messages.warn('--max-total-tokens did not count answers whose usage the service did not report')
+      context.messages.warn('--max-total-tokens did not count the tokens that the service did not report')
     reporter.printSummary(outcome.stop)
     const stop = addResumeAdvice(outcome.stop, reporter.savedPart, options)
     throwFailure({ ...outcome, stop }, options, tally, tracker.sent)

@@ -18,7 +18,7 @@ import { type RawLine, splitLines } from '../io/raw-lines.ts'
 import { addCountsToSums } from '../report-data.ts'
 import type { AnswerTokenCounts } from '../wire/gateway/answer-forms.ts'
 import { describeJsonError } from '../wire/json/parse.ts'
-import type { TokenCount } from '../wire/token-count.ts'
+import { countKnownTokens, type TokenCount } from '../wire/token-count.ts'
 import type { BatchOptions } from './flags.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
 import { type BatchLineId, type ParsedBatchLine, parseBatchLine } from './parsed-line.ts'
@@ -125,10 +125,9 @@ export class BatchTally {
  * later step fails.
  */
 export function recordAnswerUsage(line: BatchLine, usage: AnswerTokenCounts | undefined): void {
-  const total = usage?.totalTokens ?? undefined
   addCountsToSums(line.usage, usage, line.answers++)
-  line.tally.tokens += total ?? 0
-  line.tally.hasUncountedAnswer ||= total === undefined
+  line.tally.tokens += countKnownTokens({ ...usage })
+  line.tally.hasUncountedAnswer ||= typeof usage?.totalTokens !== 'number'
 }
 
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {

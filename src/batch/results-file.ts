@@ -9,6 +9,7 @@ import { addFileToReport } from '../report-data.ts'
 import { isObject, tryParseJson } from '../wire/json/parse.ts'
 import { maxTextLength } from '../wire/json/text-limit.ts'
 import { toOneLineJson } from '../wire/page.ts'
+import { countKnownTokens, readTokenCount } from '../wire/token-count.ts'
 import type { BatchLine, BatchLineAnswer, BatchTally } from './input.ts'
 import type { BatchLineRegistry } from './line-registry.ts'
 
@@ -105,8 +106,8 @@ export async function readEarlierResults(
       if (result) {
         registry.addResult(result)
         count++
-        tally.tokens += result.tokens ?? 0
-        if (result.tokens === null) tally.hasUncountedAnswer = true
+        tally.tokens += result.tokens
+        tally.hasUncountedAnswer ||= result.isUncounted
       } else if (!line.isWhole && text !== undefined && isIncompleteResult(text)) incompleteResultOffset = end
       else if (text?.trim() !== '' && otherLines++ === 0) firstOtherLine = line.lineNumber
       end = line.endOffsetBytes
@@ -126,13 +127,14 @@ function readResult(text: string, isAccepted: ResultsFileOptions['isAccepted'] =
   if (!isObject(line) || typeof line.hash !== 'string' || typeof line.ok !== 'boolean') return undefined
   const { id, hash, ok, usage } = line
   // An answer that failed a check was paid for too, so its tokens count.
-  const tokens = isObject(usage) ? usage.totalTokens : undefined
+  const counts = isObject(usage) ? usage : {}
   const isAnswered = ok || usage !== undefined
   return {
     ...(typeof id === 'string' || typeof id === 'number' ? { id } : {}),
     hash,
     isOk: ok && isAccepted(line),
-    tokens: Number.isFinite(tokens) && (tokens as number) >= 0 ? (tokens as number) : isAnswered ? null : 0,
+    tokens: countKnownTokens(counts),
+    isUncounted: isAnswered && typeof readTokenCount(counts.totalTokens) !== 'number',
   }
 }
 

@@ -29,6 +29,12 @@ export const computeTotalTokens = (counts: TokenCounts): TokenCount | undefined 
     ? undefined
     : sumTokenCounts(...Object.values(counts))
 
+/** Returns the total. If the total is unknown, returns the sum of the known input and output tokens, a minimum. */
+export function countKnownTokens(counts: Record<string, unknown>): number {
+  const read = (name: keyof TokenCounts | 'totalTokens') => readTokenCount(counts[name])
+  return read('totalTokens') ?? (read('inputTokens') ?? 0) + (read('outputTokens') ?? 0)
+}
+
 /**
  * Reads the `usage` of an answer or a session. Services report the tokens written to a cache as one number,
  * or as one number for each cache lifetime.

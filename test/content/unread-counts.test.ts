@@ -19,10 +19,14 @@ test.each(['1e400', '9007199254740993'])('parley reports the token count %s as u
   expect(usage).toMatchObject({ inputTokens: 3, outputTokens: null, totalTokens: null })
 })
 
+const unreadable = { inputTokens: 3, outputTokens: null, totalTokens: null }
+
 test.each([
-  ['an unreadable count', withOutput('"5"'), { inputTokens: 3, outputTokens: null, totalTokens: null }, 9],
-  ['an answer without usage', message('Hi', { usage: undefined }), undefined, null],
-])('a batch with %s prints "at least" before the sum of the others', async (_, second, usage, input) => {
+  ['an unreadable count', withOutput('"5"'), unreadable, 9, 19],
+  ['only input tokens', message('Hi', { usage: { input_tokens: 3 } }), { inputTokens: 3 }, 9, 19],
+  ['an answer without usage', message('Hi', { usage: undefined }), undefined, null, 16],
+])('a batch with %s prints "at least" before the sum of the known tokens', async (...row) => {
+  const [, second, usage, input, known] = row
   const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
   const exchange: Exchange = (request) => {
     const isSecond = Buffer.from(request.body ?? []).includes('"b"')
@@ -37,8 +41,17 @@ test.each([
     usage,
     { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
   ])
-  expect(err).toContain('3 ok · 0 failed · at least 16 tokens · ')
-  expect(err).toContain('--max-total-tokens did not count answers whose usage the service did not report')
+  expect(err).toContain(`3 ok · 0 failed · at least ${known} tokens · `)
+  expect(err).toContain('--max-total-tokens did not count the tokens that the service did not report')
   const report = readJson(cwd, 'r')
   expect(report.usage).toMatchObject({ inputTokens: input, outputTokens: null, totalTokens: null })
+})
+
+test('--max-total-tokens counts output tokens without input tokens, also those of an earlier run', async () => {
+  const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
+  const exchange = answering(message('Hi', { usage: { output_tokens: 5 } }))
+  const argv = ['chat', '--batch', 'in', '--results', 'out', '--resume', '--concurrency', '1']
+  expect(await run([...argv, '--max-total-tokens', '5'], { cwd, exchange })).toMatchObject({ code: 15 })
+  const { code, requests } = await run([...argv, '--max-total-tokens', '10'], { cwd, exchange })
+  expect({ code, sent: requests.length }).toEqual({ code: 15, sent: 1 })
 })
