@@ -139,8 +139,8 @@ test('F30: --report writes nothing and keeps an earlier report if another flag n
   const cwd = temporaryFolder()
   await run(['chat', 'hi', '--report', 'r.json'], { cwd })
   const earlier = read(cwd)
-  for (const flag of ['-o', '-f', '--thread', '-i'])
-    expect((await run(['chat', 'hi', flag, 'r.json', '--report', 'r.json'], { cwd })).code).toBe(2)
+  for (const flags of [['-o'], ['-f'], ['--thread'], ['-i'], ['-f', '', '-o']])
+    expect((await run(['chat', 'hi', ...flags, 'r.json', '--report', 'r.json'], { cwd })).code).toBe(2)
   expect(read(cwd)).toEqual(earlier)
 })
 

@@ -13,7 +13,8 @@ interface NamedFile {
   about: string
   isWritten: boolean
   /**
-   * Real path of a regular or missing file. `undefined` for a device or a pipe, which two flags may share.
+   * Real path of a regular or missing file, or an empty name. `undefined` for a device or a pipe, which two
+   * flags may share.
    */
   identity: string | undefined
 }
@@ -21,7 +22,8 @@ interface NamedFile {
 /**
  * Describes two flags that name the same file if one of them would overwrite it. Also compares the profile
  * file and the files on stdin and stdout. As an exception, `-o` may replace a file of `-f`. In a command with
- * the flag `--force`, the exception requires `--force`.
+ * the flag `--force`, the exception requires `--force`. Throws a usage error for an empty name, but only after
+ * the comparison, because a conflict also prevents the report.
  */
 export function describeFileConflict(commands: ParleyCommand[], host: Host): string | undefined {
   const called = commands.at(-1) as ParleyCommand
@@ -32,31 +34,32 @@ export function describeFileConflict(commands: ParleyCommand[], host: Host): str
   const implicit = findImplicitFiles(host, !has('--no-stdin'))
   for (const [index, file] of named.entries()) {
     for (const other of [...named.slice(0, index), ...implicit]) {
-      if (file.identity === undefined || file.identity !== other.identity) continue
+      if (!file.identity || file.identity !== other.identity) continue
       if (!(file.isWritten || other.isWritten)) continue
       const isReplaced = [file, other].every(({ about }) => ['-f', '-o'].includes(about))
       if (isReplaced && mayReplace) continue
       return `${other.about} and ${file.about} are the same file${isReplaced ? ' (--force replaces it)' : ''}`
     }
   }
+  const unnamed = named.find(({ identity }) => identity === '')
+  if (unnamed) throw usageError(`${unnamed.about}: the name of a file is empty: is a variable unset?`)
   return undefined
 }
 
 const findArguments = ({ registeredArguments, args }: ParleyCommand, host: Host): NamedFile[] =>
-  registeredArguments.map((argument, index) => {
-    const about = argument.name().toUpperCase()
-    const identity = argument instanceof FileArgument ? identify(host, args[index], about) : undefined
-    return { about, isWritten: false, identity }
-  })
+  registeredArguments.map((argument, index) => ({
+    about: argument.name().toUpperCase(),
+    isWritten: false,
+    identity: argument instanceof FileArgument ? identify(host, args[index]) : undefined,
+  }))
 
 const findFlags = (given: GivenFlag[], host: Host): NamedFile[] =>
   given.map(({ option, flag, value }, index) => {
     const isWritten = option instanceof FileFlag && option.use !== 'reads'
     // If a flag is repeated, only its last file is written.
     const isReplaced = isWritten && given.slice(index + 1).some((later) => later.flag === flag)
-    const about = option.short ?? flag
-    const identity = isReplaced ? undefined : identify(host, getFileName(option, value), about)
-    return { about, isWritten, identity }
+    const identity = isReplaced ? undefined : identify(host, getFileName(option, value))
+    return { about: option.short ?? flag, isWritten, identity }
   })
 
 function getFileName(option: Option, value = ''): string | undefined {
@@ -73,8 +76,8 @@ const findImplicitFiles = (host: Host, readsStdin: boolean): NamedFile[] =>
     { about: 'the file that receives stdout', name: '/dev/stdout', isWritten: true },
   ].map(({ name, ...file }) => ({ ...file, identity: identify(host, name) }))
 
-function identify(host: Host, name = '-', about = ''): string | undefined {
-  if (name === '') throw usageError(`${about}: the name of a file is empty: is a variable unset?`)
+function identify(host: Host, name = '-'): string | undefined {
+  if (name === '') return name
   if (name === '-') return undefined
   const path = toAbsolutePath(host, name)
   try {
