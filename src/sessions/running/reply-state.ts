@@ -69,7 +69,7 @@ interface UnconfirmedReply {
    * Ids of idle events that may be older than the arrival of the reply. `undefined` until parley has read the
    * event list once.
    */
-  olderIdleEvents?: ReadonlySet<string>
+  olderIdleEvents?: ReadonlySet<string | undefined>
   /** Wall-clock time of the first event list that showed that the session waits for the tool use again. */
   waitingSince?: number
 }
@@ -122,7 +122,7 @@ interface ListEvidence {
   isListed: boolean | undefined
   /** True if the service lists the events of clients. Then a reply that is not listed has not arrived. */
   showsClientEvents: boolean
-  idleEvents: ReadonlySet<string>
+  idleEvents: ReadonlySet<string | undefined>
   /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
   idleAt: number
 }
@@ -156,7 +156,7 @@ export function updateUnconfirmedReply(
   // True if the last idle event is certainly newer than the arrival of the reply. For an event in
   // `olderIdleEvents`, its time and the current time must be after `latestArrival`.
   const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
-  const followsKnownEvent = lastIdleEvent !== undefined && shown.idleEvents.has(lastIdleEvent)
+  const followsKnownEvent = shown.idleEvents.has(lastIdleEvent)
   if (!(isNew || followsKnownEvent)) return stillUnconfirmed
   // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (!shown.isListed) return { ...reply, is: 'closed' }
