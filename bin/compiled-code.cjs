@@ -99,7 +99,7 @@ function readOwnedFile(file) {
   const descriptor = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const stat = fs.fstatSync(descriptor)
-    if (stat.isFile() && isOwnedByUser(stat)) return fs.readFileSync(descriptor)
+    if (stat.isFile() && isProtected(stat)) return fs.readFileSync(descriptor)
     throw new Error('not a file that an earlier run wrote')
   } finally {
     fs.closeSync(descriptor)
@@ -134,9 +134,8 @@ function writeCode(file, script, origin) {
  */
 function findCodeFolder() {
   try {
-    const folder = process.env.NODE_DISABLE_COMPILE_CACHE
-      ? undefined
-      : openCacheFolder(process.env, isOwnedByUser)
+    const { env } = process
+    const folder = env.NODE_DISABLE_COMPILE_CACHE ? undefined : openCacheFolder(env, isProtected)
     if (!folder) return undefined
     // The name contains the version of Node, because each version compiles its own code.
     const owner = `${program.replace(/[^\w.]+/g, '-').slice(-150)}-${process.version}-${process.arch}`
@@ -147,11 +146,11 @@ function findCodeFolder() {
 }
 
 /**
- * Returns parley's folder in the user's cache folder, with mode 0700, and creates a missing folder. Returns
- * `undefined` if the folder is not safe: it must belong to the user, and its state before must fulfil `isSafe`.
- * Throws the errors of the file system.
+ * Returns parley's folder in the user's cache folder, and creates a missing folder. Returns `undefined` if the
+ * cache folder belongs to another user, or if `isSafe` refuses parley's folder. `isSafe` gets the mode that the
+ * folder has before parley changes it to 0700. Throws the errors of the file system.
  */
-function openCacheFolder(env, isSafe = isOfUser) {
+function openCacheFolder(env, isSafe = isOwnedByUser) {
   const caches = findCachesFolder(env)
   if (!caches || !isAbsolute(caches)) return undefined
   const folder = `${caches}/parley`
@@ -178,7 +177,7 @@ function makeFolder(path) {
  * If the path is a link, checks its target, too. Run by root, parley must not change another user's home, or
  * the target of a link there.
  */
-const ownsPathAndTarget = (path) => [fs.lstatSync(path), fs.statSync(path)].every(isOfUser)
+const ownsPathAndTarget = (path) => [fs.lstatSync(path), fs.statSync(path)].every(isOwnedByUser)
 
 function findCachesFolder(env) {
   if (isWindows) return env.LOCALAPPDATA
@@ -187,6 +186,7 @@ function findCachesFolder(env) {
 }
 
 /** Windows protects the user's folders, and Node reports neither owner nor mode there. */
-const isOfUser = ({ uid }) => isWindows || uid === process.getuid()
+const isOwnedByUser = ({ uid }) => isWindows || uid === process.getuid()
 
-const isOwnedByUser = (stat) => isOfUser(stat) && (isWindows || (stat.mode & 0o022) === 0)
+/** Returns true if no other user can write to the file or folder. */
+const isProtected = (stat) => isOwnedByUser(stat) && (isWindows || (stat.mode & 0o022) === 0)

@@ -108,7 +108,7 @@ export interface SharedFlags {
   failOnEmpty?: boolean
 }
 
-/** The part of a command's context that code of the terminal and of files may use, too. */
+/** The part of a command's context that modules of `io` use. */
 export interface BasicContext {
   host: Host
   flags: SharedFlags

@@ -189,7 +189,7 @@ function createCall(
     if (state !== 'done') state = getLaterDeliveryState(stateBefore, reached)
   }
   return {
-    /** False for a call that only reads, in work that may change data. */
+    /** If false, the run's `sent` ignores this call, because it only reads, but the run may change data. */
     isCounted,
     state: () => state,
     isOver: () => isOver,

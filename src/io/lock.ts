@@ -105,28 +105,28 @@ export async function acquireLock(
   let isNoted = false
   let fingerprint: string | undefined
   let unchangedMs = 0
-  let waited = 0
+  let waitedMs = 0
   for (;;) {
-    const step = performance.now() - start - waited
-    waited += step
-    const file = tryCreate(path, waited)
+    const stepMs = performance.now() - start - waitedMs
+    waitedMs += stepMs
+    const file = tryCreate(path, waitedMs)
     if (file !== undefined) return new FileLock(path, file, name)
     const stat = statLock(path)
     if (stat && !(stat.isFile() && stat.size === 0n))
       throw failure(`it cannot be locked: ${path} is not a lock, so parley does not change it`)
     const found = stat && getFingerprint(stat)
-    unchangedMs = found === fingerprint ? unchangedMs + Math.min(step, maxCountedStepMs) : 0
+    unchangedMs = found === fingerprint ? unchangedMs + Math.min(stepMs, maxCountedStepMs) : 0
     fingerprint = found
     if (found !== undefined && unchangedMs > staleAfterMs) {
       removeStaleLock(path, found)
       continue
     }
-    if (waited > maxWaitMs) {
+    if (waitedMs > maxWaitMs) {
       throw failure(
         `the deadline passed while it was locked: if no other parley is running, remove ${path}`,
       ).with({ retry: 'later', deadline: true })
     }
-    if (!isNoted && waited > waitingNoteDelayMs) {
+    if (!isNoted && waitedMs > waitingNoteDelayMs) {
       messages.note(
         `another parley process locked ${name}; waiting until it ends, or for a few seconds if it was killed`,
       )
@@ -136,11 +136,11 @@ export async function acquireLock(
   }
 }
 
-function tryCreate(path: string, waited: number): number | undefined {
+function tryCreate(path: string, waitedMs: number): number | undefined {
   try {
     return openSync(path, 'wx', 0o600)
   } catch (error) {
-    const isRemoved = mayBePendingRemoval(error) && waited <= maxRemovalMs
+    const isRemoved = mayBePendingRemoval(error) && waitedMs <= maxRemovalMs
     if (isRemoved || hasErrorCode(error, 'EEXIST')) return undefined
     throw error
   }
