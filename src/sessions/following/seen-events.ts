@@ -133,6 +133,7 @@ export class SeenEvents {
       this.#streamedBefore?.push(logItem)
       return []
     }
+    if (search && search.is !== 'in earlier stream') search.firstLaterEvent ??= logItem.identity
     this.#append(logItem)
     if (isHeld) this.#heldBack.set(logItem.identity, logItem)
     return isHeld ? [] : [logItem]
@@ -154,7 +155,8 @@ export class SeenEvents {
     this.#hasUnplacedEvents = false
     if (!search || search.is === 'over') return this.#addInListOrder(list)
     const start = list.findIndex((item) => search.isFirstSent(item, !this.log.has(item.identity)))
-    if (start < 0) {
+    const hasLater = list.some(({ identity }) => identity === search.firstLaterEvent)
+    if (start < 0 && !hasLater) {
       for (const item of list) {
         if (this.log.has(item.identity)) this.addRepeated(item)
         else {
@@ -167,6 +169,9 @@ export class SeenEvents {
     }
     search.is = 'over'
     const newItems = this.#addInListOrder(list)
+    // The list omits the sent events but contains a later event. Any new event may be later than the sent
+    // events, so all new events are returned.
+    if (start < 0) return newItems
     const old = new Set(list.slice(0, start).map(({ identity }) => identity))
     for (const identity of old) this.#heldBack.delete(identity)
     return newItems.filter(({ identity }) => !old.has(identity))
@@ -300,10 +305,15 @@ class SentEventSearch {
    * - `open`: neither the stream nor a list has contained a sent event
    * - `in stream`: the stream has delivered a sent event, but the list may lag behind
    * - `in earlier stream`: the same, but parley has connected again, and the new stream may repeat older events
-   * - `over`: a list has contained a sent event, so the list is up to date. Or the search took too long, and
-   *   the sent events may appear later
+   * - `over`: a list has contained a sent event or a later event, so the list is up to date. Or the search
+   *   took too long, and the sent events may appear later
    */
   is: 'open' | 'in stream' | 'in earlier stream' | 'over' = 'open'
+  /**
+   * Identity of the first event after the sent events. A list with this event no longer lags, so it also has
+   * the sent events, unless the service does not list events of clients.
+   */
+  firstLaterEvent: string | undefined
   readonly wasBusy: boolean
   readonly #sent: readonly SessionEvent[]
   /** For each id or content, the number of sent events that are not found yet. */

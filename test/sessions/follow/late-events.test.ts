@@ -112,3 +112,10 @@ test('events run prints the answer to the second of two equal tasks, although th
   expect((await service.run(argv)).out).toBe('one\n')
   expect((await service.run(argv)).out).toBe('two\n')
 })
+
+test('events run prints an answer that only the list has, although the list omits the task that the stream contained', async () => {
+  const next = [running, shown(says('the answer'), { streamed: 'never' }), endTurn]
+  const isHidden = ({ type }: Event) => type.startsWith('user.')
+  const { code, out, err } = await afterTask(next, { lists: [{ hides: isHidden }] }).run(runArguments)
+  expect({ code, out }, err).toEqual({ code: 0, out: 'the answer\n' })
+})
