@@ -12,8 +12,8 @@ export class RunReport {
 
   /**
    * Reads the raw arguments, because the flags apply even if other arguments are invalid. Not called for
-   * arguments that are not UTF-8, because the name of the report may be one of them. An empty name is refused
-   * together with the names of the other flags.
+   * arguments that are not UTF-8, because the name of the report may be one of them. With an
+   * empty name there is no report, because the check of all file names refuses the name.
    */
   readFlags(argv: string[]): void {
     this.#name = findFlagValue(argv, '--report') || undefined
