@@ -82,6 +82,11 @@ export class ReconnectPolicy implements RetryRules {
     this.#respondedAt = this.#access.context.host.timers.now()
   }
 
+  /** Counts the invalid responses anew, because other responses have new events. */
+  recordProgress(): void {
+    this.#invalidResponses = 0
+  }
+
   decide(failure: CliError): number | CliError {
     return this.findFinalFailure(failure) ?? this.nextWaitMs()
   }

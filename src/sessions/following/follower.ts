@@ -158,7 +158,8 @@ export class Follower {
       } else if (effect.do === 'emit') {
         if (effect.items.some(({ event }) => stopsSession(event))) polls = 0
         // While no stream can be opened, new events of the list do not end the backoff.
-        if (effect.items.length > 0 && this.#stream) {
+        if (effect.items.length > 0 && !this.#stream) this.#reconnectPolicy.recordProgress()
+        else if (effect.items.length > 0) {
           this.#reconnectPolicy.recordResponse()
           this.#reconnectPolicy = new ReconnectPolicy(this.#access, this.outageNotes)
         }

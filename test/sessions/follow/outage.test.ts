@@ -70,6 +70,7 @@ test.each<[string, RequestFault, number]>([
   ['events follow', { status: 429, headers: { 'retry-after': '20' } }, 20_000],
   ['events follow', { status: 500 }, 4_000],
   ['events run --no-stdin', 'unreachable', 4_000],
+  ['events run --no-stdin', { status: 200, body: '<html>' }, 4_000],
 ])(
   'while the list has new events and only the stream fails, %s waits between streams: %j',
   async (words, fault, waitMs) => {
