@@ -120,6 +120,8 @@ export class ToolUseResponder {
     // The lists of this run may not show yet what the stream of an earlier run has shown.
     const passedMs = context.host.timers.wallTime() - audit.answeredElsewhereAt
     await parts.deadline.wait(minPollTimeoutMs - Math.max(passedMs, 0))
+    // If the clock was set back, the time stays in the future.
+    audit.answeredElsewhereAt = -Infinity
     for (let uses = await this.#listDue(); uses.length > 0; uses = await this.#listDue())
       await this.#reply(uses)
   }

@@ -264,3 +264,16 @@ test('if a list lags, a rerun of events run starts no command for a tool use tha
     runs: 'ran\n',
   })
 })
+
+test('a rerun of events run waits only once for lists if the clock was set back since an answer of another client', async () => {
+  const agent = openAgent({ rounds: [[bash('t1')], [bash('t2')], [bash('t3')]] })
+  const startMs = agent.timers.now()
+  const time = new Date(agent.timers.wallTime() + 3_600_000).toISOString()
+  agent.write(
+    'a.ndjson',
+    `${JSON.stringify({ time, session: 's1', toolUse: 't0', event: 'answered-elsewhere' })}\n`,
+  )
+  const { code, err } = await agent.runTask(['go'])
+  expect([code, agent.posts], err).toEqual([0, 3])
+  expect(agent.timers.now() - startMs).toBeLessThan(15_000)
+})
