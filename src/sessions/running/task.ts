@@ -102,8 +102,10 @@ export async function findTaskInList(
 ): Promise<FoundTask | undefined> {
   const listed = { ...known, alike: 0 }
   let isAfterLast = known.last === undefined
-  let [hasLaterEvent, showsClientEvents] = [false, false]
-  let [isFound, isTask] = [false, after === undefined]
+  let hasLaterEvent = false
+  let showsClientEvents = false
+  let isFound = false
+  let isTask = after === undefined
   const ids = new Set<string>()
   for await (const items of list)
     for (const { event } of items) {

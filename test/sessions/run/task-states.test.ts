@@ -27,31 +27,41 @@ const posting = { is: 'posting', known: { alike: 1, last: 'e1', marks } } as con
 const accepted = { is: 'accepted', known: { alike: 0, marks } } as const
 const acceptedAfter = { is: 'accepted', known: { alike: 0, last: 'w1', marks } } as const
 const sentAfter = { ...acceptedAfter, is: 'posting' } as const
-test.each<[ids: string[] | undefined, title: string, Omit<AuditedTask, 'hash'>, list: SessionEvent[]]>([
+type Row = [string[] | undefined, string, Omit<AuditedTask, 'hash'>, SessionEvent[], after?: string]
+test.each<Row>([
   [['t2'], 'has one more event equal to the task than before', posting, [first, old, second, other]],
   [[], 'has one more event equal to the task, which has no id', posting, [first, old, task]],
-  [undefined, 'has no more events equal to the task than before', posting, [first, old]],
+  [undefined, 'has no more events equal to the task than before', posting, [old, first]],
   [undefined, 'is empty', accepted, []],
   [undefined, 'has only another message', accepted, [other]],
+  [undefined, 'has only another message, which has no id', accepted, [createMessage('other')]],
+  [['e2'], 'has the message that --after names', posting, [old, other], 'e2'],
   [[], 'has events of an accepted task, but no events of clients', accepted, [work]],
   [[], 'has an event after the last known event, but no events of clients', acceptedAfter, [work, more]],
   [undefined, 'has an event before the last known event, but no later one', acceptedAfter, [more, work]],
   [undefined, 'has a later message of another client', acceptedAfter, [work, other]],
   [undefined, 'has a later event, but nothing proves the acceptance', sentAfter, [work, more]],
-])('findTaskInList finds the event ids %j of a task if the list %s', async (ids, _, earlier, list) => {
-  const found = await findTaskInList(createList(list), { hash: 'a', ...earlier })
-  expect(found && [...found.ids]).toEqual(ids)
+])('findTaskInList finds the event ids %j of a task if the list %s', async (ids, _, earlier, list, after) => {
+  const found = await findTaskInList(createList(list), { hash: 'a', ...earlier }, after)
+  expect(found).toEqual(ids && { ids: new Set(ids), isTask: true })
 })
 
-test.each<[lastEvent: string | undefined, isWarned: boolean[]]>([
-  [undefined, [false, true]],
-  ['refused', [false, true]],
-  ['done', [false, false]],
-  ['sent', [true, true]],
-  ['unknown', [true, true]],
-  ['accepted', [true, true]],
+test('findTaskInList finds an event of --after that is not a task', async () => {
+  const found = await findTaskInList(createList([old, work]), { hash: 'a', ...posting }, 'w1')
+  expect(found).toEqual({ ids: new Set(['w1']), isTask: false })
+})
+
+const same = "the session's last user.message is the same task"
+const unfinished = 'the audit file shows that an earlier run sent this task and did not finish it'
+test.each<[lastEvent: string | undefined, reasons: (string | undefined)[]]>([
+  [undefined, [undefined, same]],
+  ['refused', [undefined, same]],
+  ['done', [undefined, undefined]],
+  ['sent', [unfinished, unfinished]],
+  ['unknown', [unfinished, unfinished]],
+  ['accepted', [unfinished, unfinished]],
 ])('after the audit event %s, a run repeats a task without or with an equal one: %j', (last, expected) => {
-  expect([false, true].map((ends) => findRepetition(last, ends) !== undefined)).toEqual(expected)
+  expect([false, true].map((ends) => findRepetition(last, ends))).toEqual(expected)
 })
 
 test('the hash of a task depends on its bytes, and the fingerprint of an event on its content', () => {
@@ -67,4 +77,10 @@ test('a sent task whose audit line has an invalid `known` field matches no event
   const none = { alike: 0, marks: [] }
   for (const known of [undefined, { alike: 1 }, { alike: 1, last: 5, marks: [] }, { alike: 1, marks: [5] }])
     expect(applyTaskAuditLine(undefined, { event: 'sent', hash: 'a', known })?.known).toEqual(none)
+})
+
+test('an audit line about another task has no effect', () => {
+  const earlier: AuditedTask = { hash: 'a', ...posting }
+  for (const event of ['accepted', 'refused', 'done'])
+    expect(applyTaskAuditLine(earlier, { event, hash: 'b', known: undefined })).toBe(earlier)
 })
