@@ -5,6 +5,7 @@ import {
   describeDecider,
   describeJudgement,
   describeToolUse,
+  formatReason,
   getToolUseExecutor,
   judgeToolUse,
   readToolFlags,
@@ -100,9 +101,10 @@ test.each([
   [builtIn, 'with a --tool command', 'ask', 'service'],
   [mcp, 'with a --tool command', 'allow', 'service'],
 ])('the executor of %s %s and with permission %s is %j', (type, command, permission, executor) => {
-  const name = command === 'with a --tool command' ? 'x' : 'y'
-  const use = read(`"name":"${name}","evaluated_permission":${JSON.stringify(permission)}`, type)
-  expect(getToolUseExecutor(use, createPolicy([]))).toBe(executor)
+  const { toolCommands, ...policy } = createPolicy([])
+  const use = read(`"name":"x","evaluated_permission":${JSON.stringify(permission)}`, type)
+  const commands = command === 'with a --tool command' ? { toolCommands } : {}
+  expect(getToolUseExecutor(use, { ...policy, ...commands })).toBe(executor)
 })
 
 test('the description of a policy decision has its source and reason, and shortens a long input', () => {
@@ -113,6 +115,8 @@ test('the description of a policy decision has its source and reason, and shorte
   expect(describeJudgement({ use, decision: 'allow', by: 'person' })).toBe('allow bash {"a":1} u1 (you)')
   const others = ['default', 'tool'] as const
   expect(others.map((by) => describeDecider({ use, decision: 'ask', by }))).toEqual(['default', '--tool'])
+  expect([undefined, 'no\nway'].map(formatReason)).toEqual(['', ': no way'])
+  expect(describeToolUse({ ...use, id: '' })).toBe('bash {"a":1}')
   const longest = `"${'x'.repeat(393)}"`
   expect(describeToolUse(read(`"name":"bash","input":${longest}`))).toBe(`bash ${longest} u1`)
   expect(describeToolUse(read(`"name":"bash","input":"x${longest.slice(1)}`))).toBe(
