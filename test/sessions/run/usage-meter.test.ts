@@ -18,7 +18,8 @@ const request = (input: number, output: number, cents?: unknown) => ({
 })
 const noUsage = { type: 'span.model_request_end' }
 const task = { type: 'user.message' }
-const says = { type: 'agent.message' }
+/** Only the field `usage` of a usage event counts. */
+const says = { type: 'agent.message', usage: usage(1, 1) }
 const usd = (amount: number) => ({ amount: BigInt(amount), currency: 'USD' })
 
 interface Row {
@@ -71,6 +72,10 @@ const rows: Record<string, Row> = {
     run: { tokens: { inputTokens: 8, outputTokens: 10, totalTokens: 18 }, cost: undefined },
     session: { tokens: undefined, cost: undefined },
   },
+  'a usage event with only a cost has no token counts': {
+    now: [{ type: 'session.usage', usage: { list_cost: { amount: '5', currency: 'USD' } } }],
+    run: { tokens: undefined, cost: usd(5) },
+  },
   'the usage of model requests is ignored if the session sends usage events': {
     now: [request(3, 4), createUsageEvent(40, 10, '1'), request(5, 6)],
     run: { tokens: { inputTokens: 40, outputTokens: 10, totalTokens: 50 }, cost: usd(1) },
@@ -118,9 +123,12 @@ test.each<[title: string, past: object[], queried: object | undefined, total: nu
 })
 
 const used3 = 'the run used at least 3 tokens, and --max-total-tokens is 3'
+const usedExactly3 = used3.replace('at least ', '')
 const costsTooMuch = 'the run cost $1.51, and --max-cost is 1.509'
 test.each<[title: string, limits: Limits, events: object[], message: string | undefined]>([
   ['any usage if no limit is set', {}, [createUsageEvent(9, 9, '900')], undefined],
+  ['no usage yet', { maxTotalTokens: 3 }, [], undefined],
+  ['tokens that reach it', { maxTotalTokens: 3 }, [createUsageEvent(1, 2)], usedExactly3],
   [
     'input tokens that reach it, without output tokens',
     { maxTotalTokens: 3 },
