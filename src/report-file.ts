@@ -27,7 +27,8 @@ export function createReportWriter(
   name: string,
   { host, reportData, tracker, secrets }: ReportSource,
 ): (end: RunOutcome) => void {
-  if (/^-$|\/$/.test(name)) throw usageError('--report needs the name of a file, such as report.json')
+  if (name === '-' || name.endsWith('/'))
+    throw usageError('--report needs the name of a file, such as report.json')
   const target = toAbsolutePath(host, name)
   const toReportFailure = (error: unknown) => toFileFailure(error, `--report ${name}`)
   try {

@@ -151,6 +151,7 @@ test.each([
   ['a-link', 11, 'a-link: it is a symbolic link: give the path of the file\n  nothing was sent\n'],
   ['missing/r.json', 11, 'missing/r.json: no such file or folder\n  nothing was sent\n'],
   ['missing/', 2, needsName],
+  ['-', 2, needsName],
 ])('parley sends nothing if --report %s is not possible (needs symbolic links)', async (name, code, why) => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'a-folder'))
@@ -338,7 +339,7 @@ test.each<[string, Parameters<RunReport['write']>[0], object]>([
   [
     'a failure',
     { exit: 4, failure: new CliError('refused', 'x', { requestId: 'req_failed', resumeArguments: resume }) },
-    { kind: 'refused', requestId: 'req_failed', sent: 'no', resume },
+    { kind: 'refused', retry: 'never', requestId: 'req_failed', sent: 'no', resume },
   ],
   [
     'a signal',
