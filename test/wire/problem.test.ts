@@ -6,6 +6,7 @@ import {
   createUnexpectedBodyFailure,
   isErrorEnvelope,
   readErrorBody,
+  readErrorMessage,
 } from '../../src/wire/problem/problem.ts'
 import { parseReceivedBody, parseReceivedJson, readErrorEvent } from '../../src/wire/received-json.ts'
 
@@ -76,6 +77,10 @@ test.each<[body: unknown, message: string | undefined]>([
   expect(readErrorBody(body).message).toBe(message)
 })
 
+test('readErrorMessage() adds the code of the error', () => {
+  expect(readErrorMessage({ message: 'a', details: { error_code: 'b' } })).toBe('a (b)')
+})
+
 test('readErrorBody() finds a message inside at most five nested error objects', () => {
   expect(readErrorBody(nested(5)).message).toBe('m')
   expect(readErrorBody(nested(6)).message).toBeUndefined()
@@ -126,7 +131,7 @@ test.each<[body: unknown, problem: ErrorBody]>([
     { error: { details: [{ a: 1 }, { retryDelay }] } },
     { retryAfterSeconds: Number.parseFloat(retryDelay) },
   ]),
-  ...['30', 's', '-1s', '1.s', '.5s', '30s ', ' 30s', '1234567890s', '1.1234567891s', 30, null].map(
+  ...['30', 's', '-1s', '1.s', '.5s', '30s ', ' 30s', '1234567890s', '1.1234567891s', 30, ['3s'], null].map(
     (retryDelay): [unknown, ErrorBody] => [{ error: { details: [{ retryDelay }] } }, {}],
   ),
   [{ error: { details: { retryDelay: '30s' } } }, { retryAfterSeconds: 30 }],
@@ -175,7 +180,10 @@ test.each<[body: unknown, is: boolean]>([
   [{ content: 'text', message: 'm' }, false],
   [{ content: '', message: 'm', code: 5 }, true],
   [{ code: 5 }, false],
+  [{ error: false }, false],
   [{ Code: 5, message: 'm' }, true],
+  [{ Code: 0, message: 'm' }, false],
+  [{ statusCode: 200, message: 'm' }, false],
   [{ statusCode: 500, message: 'm' }, true],
   [{ code: 0, message: 'm' }, false],
   [{ code: 'OK', message: 'm' }, false],
