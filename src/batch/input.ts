@@ -131,8 +131,10 @@ export function recordAnswerUsage(line: BatchLine, usage: AnswerTokenCounts | un
 }
 
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
-  if (name === '-') {
-    const chunks = input.readStdinChunks('--batch -')
+  // Otherwise the words of the command line would consume the lines as piped text.
+  const isPipe = name === '/dev/stdin' && host.stdin.kind === 'pipe'
+  if (name === '-' || isPipe) {
+    const chunks = input.readStdinChunks(`--batch ${name}`)
     const close = () => void host.stdin.open().destroy()
     return { name: 'stdin', isRepeatable: false, read: () => chunks, close }
   }

@@ -109,6 +109,12 @@ describe('requests of a batch', () => {
     expect(empty).toMatchObject({ code: 2, requests: [] })
   })
 
+  test('the lines of a pipe that --batch names /dev/stdin are not added to the words', async () => {
+    const { code, requests } = await run(['chat', '--batch', '/dev/stdin', 'Say'], { stdin: '"p 1"\n' })
+    const texts = requests.map(({ text }) => JSON.parse(text).contents[0].parts)
+    expect({ code, texts }).toEqual({ code: 0, texts: [[{ text: 'Say' }, { text: 'p 1' }]] })
+  })
+
   test('--batch - allows no other reader of stdin', async () => {
     for (const argv of [
       ['--batch', '-', '-'],
