@@ -189,6 +189,13 @@ test.each([
     'paid',
     { id: 'r', usage: { ...unknownUsage, inputTokens: 3 } },
   ],
+  [
+    'a stream of messages, which begins with a placeholder as its number of output tokens',
+    ['--stream'],
+    'data: {"type":"message_start","message":{"id":"r","usage":{"input_tokens":3,"output_tokens":1}}}\n\ndata: {"type":"content_block_delta","delta":{"type":"text_delta","text":"paid"}}\n\n',
+    'paid',
+    { id: 'r', usage: { ...unknownUsage, inputTokens: 3 } },
+  ],
   ['a body', [], '{"content":"paid', '{"content":"paid', { id: null, usage: unknownUsage }],
 ])('after a signal inside %s, --report has the received facts and the saved file', async (...row) => {
   const [, flags, body, saved, facts] = row

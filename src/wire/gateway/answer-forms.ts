@@ -93,10 +93,14 @@ export const isMessageEvent = (value: unknown): value is Record<string, unknown>
 export function readMessageEvent(event: Fields): AnswerPiece {
   const { message: start, content_block: block, delta, usage } = event
   const message = toFields(start)
+  // Before the answer begins, its number of output tokens is a placeholder.
+  const startUsage = message.stop_reason
+    ? toFields(message.usage)
+    : { ...toFields(message.usage), output_tokens: undefined }
   return createPiece([isObject(start) ? start.content : start, block, delta].flatMap(toBlocks), {
     ...message,
     stop_reason: toText(toFields(delta).stop_reason) ?? message.stop_reason,
-    usage: { ...toFields(message.usage), ...toFields(usage) },
+    usage: { ...startUsage, ...toFields(usage) },
   })
 }
 
