@@ -131,7 +131,7 @@ export function recordAnswerUsage(line: BatchLine, usage: AnswerTokenCounts | un
 }
 
 export async function openBatchSource({ input, host }: Context, name: string): Promise<BatchSource> {
-  // Otherwise the words of the command line would consume the lines as piped text.
+  // Otherwise parley would add the lines of the pipe to the words of the prompt.
   const isPipe = name === '/dev/stdin' && host.stdin.kind === 'pipe'
   if (name === '-' || isPipe) {
     const chunks = input.readStdinChunks(`--batch ${name}`)
