@@ -73,6 +73,8 @@ export class Audit {
   readonly effective = new Map<string, Judgement['decision']>()
   /** Descriptions of the failed and unfinished `--tool` commands since the last task, by tool use id. */
   readonly failedCommands = new Map<string, string>()
+  /** Ids of the tool uses whose command has ended, but whose `end` line could not be written. */
+  readonly unrecorded = new Set<string>()
   #file: AppendedFile | undefined
   /** The last task in the file. `undefined` if the task is done, or if the service refused it. */
   task: AuditedTask | undefined
@@ -171,7 +173,16 @@ export class Audit {
 
   addReplyStep(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
     const { id, type, server, name } = use
-    this.add({ toolUse: id, type, server, name, event: line.event, ...createReplyFields(use, line), ...more })
+    const fields = createReplyFields(use, line)
+    try {
+      this.add({ toolUse: id, type, server, name, event: line.event, ...fields, ...more })
+    } catch (error) {
+      if (line.event === 'end') {
+        this.#updateReply(id, line)
+        this.unrecorded.add(id)
+      }
+      throw error
+    }
     this.#updateReply(id, line)
     if (line.event === 'answered-elsewhere') this.judgements.delete(id)
     if (line.event === 'unknown') this.unconfirmed.set(id, { use, reason: more.reason ?? '' })

@@ -257,8 +257,8 @@ export class ToolUseResponder {
     const result = await runTool(this.#run, use, policy.toolCommands?.get(use.name) ?? '', limit)
     const isLate = deadline.hasPassed
     if (!(isLate && result.isError)) {
-      audit.addReplyStep(use, { event: 'end', result })
       this.#commandCount++
+      audit.addReplyStep(use, { event: 'end', result })
       // The agent gets the whole result. The warning contains only the first two lines.
       const [what, first = ''] = result.text.split('\n', 2)
       if (result.isError)

@@ -5,20 +5,21 @@ import type { SessionState } from '../session-state.ts'
 import type { Audit } from './audit.ts'
 
 /**
- * Lists the `--tool` commands that have started, but whose result may not have reached the session. With an
- * audit file, lists only unfinished commands, because the next run sends the results of the others.
+ * Lists the `--tool` commands that have started, but whose result may not have reached the session. Omits
+ * results in the audit file, because the next run sends them.
  */
-export function listUnansweredCommands({ replies, hasFile }: Audit, state: SessionState) {
+export function listUnansweredCommands({ replies, hasFile, unrecorded }: Audit, state: SessionState) {
   return [...replies].flatMap(([id, reply]) => {
     const use = state.getToolUse(id)
     const result = reply.is !== 'closed' && 'result' in reply ? reply.result : undefined
     const isUnneeded = reply.is === 'has-result' && state.findClosedReason(id) !== undefined
-    const isUnanswered = reply.is === 'executing' || (result && !hasFile && !isUnneeded)
+    const isRecorded = hasFile && !unrecorded.has(id)
+    const isUnanswered = reply.is === 'executing' || (result && !isRecorded && !isUnneeded)
     return use && isUnanswered ? [{ id, use, result, hasFile }] : []
   })
 }
 
-/** Describes the command. Without an audit file, also saves its result, because a command runs only once. */
+/** Describes the command. Also saves its result, because a command runs only once. */
 export function describeUnansweredCommand(
   context: Pick<Context, 'host'>,
   { id, use, result, hasFile }: ReturnType<typeof listUnansweredCommands>[number],
@@ -34,5 +35,7 @@ export function describeUnansweredCommand(
   }
   const { outcome = 'is empty', name } = saveReceivedAnswer(context, result.text, 'txt') ?? {}
   const answer = `${flag}-${result.isError ? 'error' : 'result'} ${id}=${name === undefined ? 'TEXT' : `@${name}`}`
-  return `${command} has run, but its result may not have arrived; the result ${outcome}; ${resumeText}; if the session still waits, answer with ${answer}`
+  return hasFile
+    ? `${command} has run, but its result could not be recorded; the result ${outcome}; answer with ${answer} before you resume, because the resume command answers with an error`
+    : `${command} has run, but its result may not have arrived; the result ${outcome}; ${resumeText}; if the session still waits, answer with ${answer}`
 }

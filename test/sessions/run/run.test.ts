@@ -327,15 +327,36 @@ test('Y63: events run stops a --tool command at the deadline, exits with 15 and 
   expect(error.resume).toContain('--tool')
 })
 
-test('if the audit file disappears while a --tool command runs, the resume command does not start the command again (needs sh)', async () => {
-  const agent = openAgent({ rounds: [[custom('c1')]], policy: askAll })
-  const flags = ['--audit', 'a.ndjson', '--errors', 'json', '--tool', 'count=rm a.ndjson']
-  const { code, err } = await agent.runTask(['do it', ...flags])
-  const error = readError(err)
-  expect([code, error.resume]).toEqual([11, expect.not.arrayContaining(['--tool'])])
-  expect(error.message).toContain('it was removed while this run wrote it')
-  expect(error.hints[0]).toContain('the resume command does not start it again')
-})
+test.each([
+  [
+    'disappears',
+    'rm a.ndjson',
+    'it was removed while this run wrote it',
+    'may not have arrived; the result is saved as FILE; the resume command does not start it again; if the session still waits, answer with --custom-tool-result c1=@FILE',
+  ],
+  [
+    'cannot be written',
+    'rm -r a.ndjson.*.parley-lock',
+    'lock',
+    'could not be recorded; the result is saved as FILE; answer with --custom-tool-result c1=@FILE before you resume, because the resume command answers with an error',
+  ],
+])(
+  'if the audit file %s while a --tool command runs, events run saves the result of the command (needs sh)',
+  async (_, command, message, hint) => {
+    const agent = openAgent({ rounds: [[custom('c1')]], policy: askAll })
+    const flags = ['--errors', 'json', '--report', 'r.json', '--tool', `count=${command}; echo ran`]
+    const { code, err } = await agent.runTask(['do it', ...flags])
+    const error = readError(err)
+    expect([code, error.message]).toEqual([11, expect.stringContaining(message)])
+    const [file = ''] = /[^ ]*parley-[^ ]*\.txt/.exec(String(error.hints[0])) ?? []
+    expect(readFileSync(file, 'utf8')).toBe('ran\n')
+    expect(error.hints[0].replaceAll(file, 'FILE')).toBe(
+      `the command for count (c1) has run, but its result ${hint}`,
+    )
+    expect(agent.lines('r.json')[0]?.toolUses).toMatchObject({ allowed: 1, run: 1 })
+    expect(error.resume.includes('--tool')).toBe(command !== 'rm a.ndjson')
+  },
+)
 
 test('without --audit, the resume command of events run does not start an unfinished --tool command again (needs sh)', async () => {
   const { agent, code, error } = await stopInCommand(['do it', '--tool-timeout', '5m'])
