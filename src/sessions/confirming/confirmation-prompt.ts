@@ -15,7 +15,7 @@ interface PromptedToolUse {
    * Text that is equal for calls of the same tool with the same input. If omitted, the prompt does not offer
    * the key `a` (always allow).
    */
-  fingerprint?: string | undefined
+  sameCallKey?: string | undefined
 }
 
 /** Rows that show the id, the tool and the start of the input. */
@@ -129,7 +129,7 @@ export class ConfirmationPrompt {
   async #askEach(shown: readonly { use: PromptedToolUse; rows: string }[]): Promise<void> {
     for (const [index, { use, rows }] of shown.entries()) {
       if (this.#withdrawn.has(use.id)) continue
-      if (use.fingerprint !== undefined && this.#alwaysAllowed.has(use.fingerprint)) {
+      if (use.sameCallKey !== undefined && this.#alwaysAllowed.has(use.sameCallKey)) {
         this.#context.messages.note(`${use.id} is allowed, because you chose to always allow this call`)
         this.#decisions.set(use.id, { decision: 'allow' })
         continue
@@ -140,7 +140,7 @@ export class ConfirmationPrompt {
       const answer = await this.#ask(use)
       if (answer === 'quit') return
       if (answer === 'open' || this.#withdrawn.has(use.id)) continue
-      if (answer === 'always' && use.fingerprint !== undefined) this.#alwaysAllowed.add(use.fingerprint)
+      if (answer === 'always' && use.sameCallKey !== undefined) this.#alwaysAllowed.add(use.sameCallKey)
       this.#decisions.set(use.id, answer === 'always' ? { decision: 'allow' } : answer)
     }
   }
@@ -157,7 +157,7 @@ export class ConfirmationPrompt {
         )
         if (answer === 'too long')
           this.#printWrapped(`  the reason has more than ${maxDenyMessageLength} characters`)
-        else if (answer === undefined || (answer === 'always' && use.fingerprint === undefined))
+        else if (answer === undefined || (answer === 'always' && use.sameCallKey === undefined))
           this.#printWrapped(formatLegend(use))
         else return answer
       }
@@ -193,14 +193,14 @@ export class ConfirmationPrompt {
 
 /**
  * Answer that a person typed. `open`: leave the tool use open. `quit`: leave this and all later tool uses
- * open. `always`: allow this and all later calls with the same fingerprint.
+ * open. `always`: allow this and all later calls with the same sameCallKey.
  */
 type Answer = PersonDecision | 'always' | 'open' | 'quit'
 
-const formatKeys = ({ fingerprint }: PromptedToolUse) => (fingerprint ? '[y/n/a/s/q]' : '[y/n/s/q]')
+const formatKeys = ({ sameCallKey }: PromptedToolUse) => (sameCallKey ? '[y/n/a/s/q]' : '[y/n/s/q]')
 
-function formatLegend({ fingerprint }: PromptedToolUse): string {
-  const always = fingerprint === undefined ? '' : ' a allow this same call until this run ends,'
+function formatLegend({ sameCallKey }: PromptedToolUse): string {
+  const always = sameCallKey === undefined ? '' : ' a allow this same call until this run ends,'
   return `  y allow, n deny, n REASON deny with a reason,${always} s leave it open, q stop asking`
 }
 

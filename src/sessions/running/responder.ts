@@ -204,7 +204,7 @@ export class ToolUseResponder {
     try {
       const decisions = await this.#prompt.ask(
         questions.map(({ use, mismatchReason }) => {
-          return { ...use, mismatchReason, fingerprint: getFingerprint(use) }
+          return { ...use, mismatchReason, sameCallKey: getSameCallKey(use) }
         }),
       )
       return { decisions, withdrawn: questions.filter((each) => !this.#openQuestions.includes(each)) }
@@ -288,7 +288,7 @@ const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
  * Returns `undefined` for an unclear input. The key `a` (always allow) then does not apply to later tool uses
  * with this input.
  */
-const getFingerprint = ({ type, server, name, inputText, isUnclear }: ParsedToolUse): string | undefined =>
+const getSameCallKey = ({ type, server, name, inputText, isUnclear }: ParsedToolUse): string | undefined =>
   isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
 
 const maxStderrLines = 20
