@@ -8,7 +8,7 @@ import {
   type SessionEvent,
 } from '../../wire/sessions/session-event.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
-import { isFollowedTask } from './session-log.ts'
+import { isFollowedTask } from './followed-task.ts'
 
 const kinds = ['refusedToolUses', 'failedServers', 'sessionErrors', 'failedWorkflowRuns'] as const
 type Kind = (typeof kinds)[number]

@@ -1,7 +1,7 @@
 import { CliError } from '../../errors.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import { isToolUseEvent, readStopReason } from '../../wire/sessions/session-event.ts'
-import { isFollowedTask } from '../following/session-log.ts'
+import { isFollowedTask } from '../following/followed-task.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import type { SessionState } from '../session-state.ts'
 import { describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
