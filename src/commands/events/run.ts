@@ -52,7 +52,7 @@ export default {
     "The answer is the agent's last message in the main thread after the task. It is final when the session is idle (exit 0 or 14). --schema adds the schema to the task; the answer must match it.",
     'Start one run per session at a time (in CI: use a concurrency group), because each run sends its task. On one machine, a second run waits for the first.',
     'Limits and usage cover only this command, not a run that it resumes. In the report, sessionUsage and sessionCost count the whole session. Usage is known only after a model request, so a run can exceed a limit.',
-    'Exit 12: tool uses wait (if only child threads wait, after 30 s without an event). 14: a tool use was denied, or ran despite the policy. 15: a deadline (the agent may continue), limit or interrupt. 9: the deadline passed before the task was sent (11: at a lock). 8: no answer for --last, -o or --schema.',
+    'Exit 12: tool uses wait (if only child threads wait, after 30 s of silence). 14: one was denied, or ran despite the policy. 15: a deadline (the agent may continue), limit or interrupt. 9: a deadline before the task was sent (11: at a lock). 8: no answer for --last, -o or --schema, or another client wrote first.',
   ],
 
   printsLines: true,

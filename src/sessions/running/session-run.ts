@@ -171,7 +171,10 @@ export class SessionRun implements SessionClient, WorkHooks {
   createOtherClientError(other: OtherTask): CliError {
     const why = describeOtherClientTask(other)
     if (!other.isInterrupted)
-      return new CliError('response', `the agent gave no answer: ${why}`, { retry: 'never' })
+      return new CliError('response', `it is not known which message answers the task: ${why}`, {
+        retry: 'never',
+        consequence: `the messages: ${this.parts.inspectCommand}`,
+      })
     return this.createInterruptedError(`${this.session} was interrupted: ${why}`)
   }
 

@@ -109,7 +109,7 @@ describe.each([
   const isNamed = /another client sent a user.message \(e\d\) after the task/
   test.each<[string, Event[], number, string, string]>([
     ['prints an earlier answer', [says('ours'), theirs, says('theirs')], 0, 'ours\n', ''],
-    ['exits with 8 without one', [theirs, says('theirs')], 8, '', 'the agent gave no answer: another'],
+    ['exits with 8 without one', [theirs, says('theirs')], 8, '', 'not known which message answers'],
     ['exits with 15 after an interrupt', [says('half'), interrupt, theirs], 15, '', 'interrupted: another'],
   ])('events run --last reports a task of another client and %s', async (_, round, exit, answer, message) => {
     const { code, out, err } = await runOn({ rounds: [[...round, endTurn]], echoes }, ['do it', '--last'])
