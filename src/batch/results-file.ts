@@ -52,8 +52,7 @@ export async function openResultsFile(
       if (count === 0 && otherLines > 0)
         throw new CliError('file', `${name}: it contains no batch results to resume; give another file`)
       if (otherLines > 0) messages.warn(`${name}: ${describeOtherLines(otherLines, firstOtherLine)}`)
-      if (incompleteResultOffset === undefined) file.completeLastLine()
-      else file.truncate(incompleteResultOffset)
+      file.endLastLine(incompleteResultOffset)
       if (count > 0) addFileToReport(reportData, name)
     }
 

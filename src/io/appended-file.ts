@@ -57,18 +57,19 @@ export class AppendedFile {
   }
 
   /**
-   * Yields the content, and updates `size`. Does not use a stream: an abandoned stream closes its descriptor
+   * Yields the content, then updates `size`. Does not use a stream: an abandoned stream closes its descriptor
    * late, when the number of the descriptor may belong to another file.
    */
   async *read(): AsyncGenerator<Uint8Array> {
-    this.#size = fstatSync(this.#file).size
-    for (let at = 0; ; ) {
+    let at = 0
+    for (;;) {
       const piece = Buffer.allocUnsafe(readSizeBytes)
       const { bytesRead } = await readPiece(this.#file, piece, 0, readSizeBytes, at)
-      if (bytesRead === 0) return
+      if (bytesRead === 0) break
       at += bytesRead
       yield piece.subarray(0, bytesRead)
     }
+    this.#size = at
   }
 
   /**
@@ -107,10 +108,16 @@ export class AppendedFile {
     this.#attempt(() => fsyncSync(this.#file))
   }
 
-  completeLastLine(): void {
+  /**
+   * Removes the incomplete last line at this offset. Without an offset, or if another program has changed the
+   * file since `read`, adds a missing line break instead.
+   */
+  endLastLine(incompleteLineOffset?: number): void {
+    const isUnchanged = this.#attempt(() => fstatSync(this.#file).size === this.#size)
     const last = Buffer.alloc(1)
     const length = this.#attempt(() => this.#size && readSync(this.#file, last, 0, 1, this.#size - 1))
-    if (length > 0 && last[0] !== newline) this.append('\n')
+    if (incompleteLineOffset !== undefined && isUnchanged) this.truncate(incompleteLineOffset)
+    else if (length > 0 && last[0] !== newline) this.append('\n')
   }
 
   /** Has no effect on Windows, which has no file modes. */

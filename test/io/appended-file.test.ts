@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { AppendedFile } from '../../src/io/appended-file.ts'
@@ -28,4 +28,15 @@ test('parley can append to a file after it has read only the start of the file',
   file.append(', and more')
   expect(file.size).toBe(14)
   file.close()
+})
+
+test('parley keeps an incomplete last line if another program has appended to the file', async () => {
+  const path = join(temporaryFolder(), 'file')
+  writeFileSync(path, 'one\ntw')
+  const file = new AppendedFile(path, 'file')
+  for await (const _ of file.read());
+  writeFileSync(path, 'o\n', { flag: 'a' })
+  file.endLastLine(4)
+  file.close()
+  expect(readFileSync(path, 'utf8')).toBe('one\ntwo\n\n')
 })

@@ -241,8 +241,15 @@ export class Audit {
   }
 
   async #read(file: AppendedFile, name: string): Promise<void> {
-    for await (const { entry, text } of readAuditEntries(file.read(), name)) {
-      if (entry.session !== this.#session) continue
+    let incompleteLineOffset: number | undefined
+    let isShared = false
+    for await (const { entry, text = '', offset } of readAuditEntries(file.read(), name)) {
+      incompleteLineOffset = offset
+      if (!entry) continue
+      if (entry.session !== this.#session) {
+        isShared = true
+        continue
+      }
       this.#updateFailedCommands(entry)
       this.#updateTask(entry)
       const { toolUse: id } = entry
@@ -254,7 +261,8 @@ export class Audit {
       this.#addFingerprint(id, entry, text)
     }
     file.restrictToOwner()
-    file.completeLastLine()
+    // In a shared file, a run of another session may still be writing the last line.
+    file.endLastLine(isShared ? undefined : incompleteLineOffset)
   }
 
   #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
@@ -323,16 +331,16 @@ function toLine(entry: AuditEntry, session: string, time: string): string {
 const maxLineBytes = 2 ** 27
 
 /**
- * Reads the lines of an audit file. `name` is the file's name in messages. Throws a `CliError` if a line is
- * not an audit line.
+ * Reads the lines of an audit file. `name` is the file's name in messages. An incomplete last line has no
+ * entry. Throws a `CliError` if a line is not an audit line.
  */
 async function* readAuditEntries(
   chunks: AsyncIterable<Uint8Array>,
   name: string,
-): AsyncGenerator<{ entry: Record<string, unknown>; text: string }> {
+): AsyncGenerator<{ entry?: Record<string, unknown>; text?: string; offset?: number }> {
   let isFirst = true
   for await (const lines of splitLines(chunks, maxLineBytes)) {
-    for (const { bytes, lineNumber } of lines) {
+    for (const { bytes, lineNumber, endOffsetBytes, isWhole } of lines) {
       const text = bytes && Buffer.from(bytes).toString()
       // Two runs may both add a line break to an unfinished line, which leaves an empty line.
       if (text === '' && !isFirst) continue
@@ -341,6 +349,7 @@ async function* readAuditEntries(
       if (entry === undefined ? !isUnfinished(text) : !isEntry(entry))
         throw new CliError('file', `${name}: line ${lineNumber} is not an audit line; name another file`)
       if (text !== undefined && isObject(entry)) yield { entry, text }
+      else if (bytes && !isWhole) yield { offset: endOffsetBytes - bytes.length }
     }
   }
 }
@@ -355,8 +364,8 @@ const isEntry = (entry: unknown): boolean =>
 const lineStart = '{"time":"0000-00-00T00:00:00.000Z","session":"'
 
 /**
- * Returns whether the text is an audit line without its end. A killed run may leave such a line, and the next
- * run adds a line break.
+ * Returns whether the text is an audit line without its end. A killed run may leave such a line. The next run
+ * removes it, or adds a line break if the file is shared.
  */
 function isUnfinished(text: string | undefined): boolean {
   const head = text?.slice(0, lineStart.length).replace(/\d/g, '0')

@@ -196,12 +196,23 @@ test('the fields of an audit line have a fixed order, and the input keeps its so
   )
 })
 
-test('after an incomplete line, the next audit line starts on a new line', async () => {
-  const content = `${use('start')}\n${use('end').slice(0, 30)}`
-  const { audit, read } = await open(content)
+const start = `${use('start')}\n`
+test.each([
+  ['removes an incomplete last line', start, torn, ''],
+  ['keeps an incomplete line with a line break', start, `${torn}\n`, `${torn}\n`],
+  ['adds a line break to a line without one', start, use('end'), `${use('end')}\n`],
+  [
+    'adds a line break if another session has lines',
+    use('start', { session: 's2' }),
+    `\n${torn}`,
+    `\n${torn}\n`,
+  ],
+])('events run %s when it continues an audit file', async (_, before, end, kept) => {
+  const { audit, read } = await open(before + end)
   audit.add({ toolUse: null, event: 'interrupt' })
   audit.close()
-  expect(read()).toBe(`${content}\n{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`)
+  const added = `{"time":"${time}","session":"s1","toolUse":null,"event":"interrupt"}\n`
+  expect(read()).toBe(before + kept + added)
 })
 
 test.each([
