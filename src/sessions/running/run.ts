@@ -173,8 +173,10 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
       await printOrSaveTaskAnswer(context, answerOptions, answer.text)
       return undefined
     })
-    if (failure) return addSavedDataToFailure(failure, save())
-    return denials.createFailure() ?? createToolErrorFailure(run)
+    const denied = denials.createFailure()
+    if (!failure) return denied ?? createToolErrorFailure(run)
+    const problems = [failure, denied].flatMap((each) => each?.details.problems ?? [])
+    return addSavedDataToFailure(failure.with({ problems }), save())
   } finally {
     const used = limits.describeUsage()
     if (context.host.stderr.isTerminal && used !== '') context.messages.printFooter(used)

@@ -4,6 +4,7 @@ import { formatResumeLines } from '../../io/failure.ts'
 import { readEventText } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
+import { describeWorkflowRuns } from '../following/incidents.ts'
 import { addSecretSource, explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
@@ -142,9 +143,11 @@ export class SessionRun implements SessionClient, WorkHooks {
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
       this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'may continue'
+    const { openRuns } = this.follower.state
+    const open = openRuns.length > 0 ? [`open workflow runs: ${describeWorkflowRuns(openRuns)}`] : []
     const unanswered = this.#describeUnansweredCommands()
     const resumeText = formatResumeLines(this.createResumeCommand()).join('\n  ')
-    const resume = [...unanswered, resumeText].join('; ')
+    const resume = [...open, ...unanswered, resumeText].join('; ')
     return this.taskState === 'continued' && !this.isFollowing ? resume : `the session ${what}; ${resume}`
   }
 

@@ -176,7 +176,7 @@ test('Y151: events run --schema checks only the last message, and prints its JSO
   expect(agent.events[0]?.content).toEqual(['do it', schemaText].map((text) => ({ type: 'text', text })))
 })
 
-test('Y152: events run --schema exits with 8 and saves an answer that does not match, also after a denial', async () => {
+test('Y152: events run --schema exits with 8 and saves an answer that does not match, and prints a denial', async () => {
   const rounds = [[says(fits), bash('t1')], [says('{}')]]
   const { code, out, err } = await runOn({ rounds, policy: always('deny') }, words)
   expect({ code, out }).toEqual({ code: 8, out: '' })
@@ -184,6 +184,7 @@ test('Y152: events run --schema exits with 8 and saves an answer that does not m
   const savedPath = /; the received data is saved as (\S+\.txt)\n/.exec(err)?.[1] ?? ''
   expect(readFileSync(savedPath, 'utf8')).toBe('{}')
   expect(err).toContain('the answer begins: {}')
+  expect(err).toContain('\n  deny bash {"command":"ls"} t1 (default)\n')
   const file = await runOn({ rounds: [[says('{}')]] }, [...words, '-o', 'a.json'])
   expect([file.code, file.read('a.json'), file.read('a.json.part')]).toEqual([8, undefined, '{}'])
 })

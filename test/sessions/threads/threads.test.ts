@@ -13,7 +13,7 @@ import {
 } from '../../harness/events.ts'
 import { parseLines } from '../../harness/run.ts'
 import type { PostRule, ScriptEvents, SessionScript } from '../../harness/session-service.ts'
-import { always, createSessionService, shown } from '../../harness/session-service.ts'
+import { always, createSessionService, createSignalOptions, shown } from '../../harness/session-service.ts'
 
 const inThread = { session_thread_id: 'th1' }
 const threadStatus = (status: string, more: object = {}): Event => ({
@@ -389,6 +389,15 @@ test.each(['send do-it --follow', 'run do-it'])(
     expect(err).toMatch(/^parley: the deadline passed .* session; open workflow runs: review-w1 \(w1\)\n/)
   },
 )
+
+test('after a signal, the message of events run names the open workflow run', async () => {
+  let printed = ''
+  const { options, sendSignal } = createSignalOptions((text) => {
+    if (text.includes('I started a run')) printed ||= sendSignal()
+  })
+  await openTask(starts).run(['events', 'run', 'do it', '-q', '--deadline', '1m'], options)
+  expect(printed).toContain('; open workflow runs: review-w1 (w1); ')
+})
 
 test("events run warns about open runs after another client's interrupt", async () => {
   const service = openTask([...starts, { type: 'user.interrupt' }])
