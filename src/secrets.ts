@@ -63,7 +63,7 @@ export class Secrets {
   readonly redactValue = (whole: unknown, maxLength = Infinity): unknown => {
     let left = maxLength
     const redactText = (text: string) => {
-      const shown = this.redact(text, Math.max(0, left))
+      const shown = this.redact(text, left)
       left -= shown.length
       return shown
     }
