@@ -50,8 +50,11 @@ export class Secrets {
         return { start, end: start + whole.length, shown: `${name}[redacted]` }
       }),
     )
-    const read = this.#finders.size > 0 ? resolveEscapes(text) : { text }
-    const inText = [...this.#finders.values()].flatMap((find) => find({ text }, read))
+    let read: SearchText | undefined
+    const inText = [...this.#finders.values()].flatMap((find) => {
+      read ??= resolveEscapes(text)
+      return find({ text }, read)
+    })
     const places = [...inAddresses, ...inText.map((place) => ({ ...place, shown: '[redacted]' }))]
     return places.sort((one, other) => one.start - other.start)
   }

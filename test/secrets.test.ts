@@ -14,6 +14,7 @@ describe('parley redacts secrets in a text', () => {
     ['a secret anywhere', ['abcd'], 'abcd x abcd y', '[redacted] x [redacted] y'],
     ['a secret twice in a row', ['abcd'], 'abcdabcd', '[redacted][redacted]'],
     ['a secret of four characters, but no shorter one', ['abc', 'wxyz'], 'abc wxyz', 'abc [redacted]'],
+    ['no decoded form of fewer than four characters', ['%41b'], 'Ab %41b', 'Ab [redacted]'],
     ['nothing if all secrets are too short', ['abc'], 'abc', 'abc'],
     ['several secrets in any order', ['zzzz', 'aaaa'], 'aaaa-zzzz', '[redacted]-[redacted]'],
     ['two secrets that overlap', ['abcdef', 'defghi'], 'xabcdefghix', 'x[redacted]x'],
@@ -39,6 +40,7 @@ describe('parley redacts secrets in a text', () => {
     ['percent-encoding', encodeURIComponent(secret)],
     ['lower-case percent-encoding', encodeURIComponent(secret).replace(/%../g, (code) => code.toLowerCase())],
     ['percent-encoding in JSON', encodeURIComponent(secret).replaceAll('%', '\\u0025')],
+    ['percent-encoding in JSON in JSON', encodeURIComponent(secret).replaceAll('%', '\\\\u0025')],
     ['percent-encoding of every character', encode((char) => `%${codeOf(char, 16)}`)],
     ['numeric HTML entities', encode((char) => `&#${codeOf(char, 10)};`)],
     ['numeric HTML entities with zeros', encode((char) => `&#${codeOf(char, 10).padStart(7, '0')};`)],
@@ -47,6 +49,7 @@ describe('parley redacts secrets in a text', () => {
     ['named HTML entities', 'ca&sol;n&quot;&lt;a&gt;&amp;r&apos;y\\'],
     ['named HTML entities in capitals', 'ca&SOL;n&QUOT;&LT;a&GT;&AMP;r&APOS;y\\'],
     ['HTML entities in JSON', 'ca\\u0026sol;n\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
+    ['HTML entities in JSON in JSON', 'ca\\\\u0026sol;n\\\\u0026quot;&lt;a&gt;&amp;r&apos;y\\\\'],
     ['percent-encoding with a plain backslash', `ca%2Fn%22%3Ca%3E%26r'y\\`],
   ])('parley redacts a secret that is encoded as %s', (_, text) => {
     const { redact } = createSecrets(secret)
@@ -96,6 +99,7 @@ test.each([
   ['four characters of a secret', 'no cana… here', 'no [redacted]… here'],
   ['no start of fewer than four characters', 'no can… here', 'no can… here'],
   ['the start of a secret before three dots', 'no canary-s... here', 'no [redacted]... here'],
+  ['no start of a secret before one dot', 'no canary.', 'no canary.'],
   ['a whole secret', 'no canary-secret…', 'no [redacted]…'],
   ['a secret without its last character', 'canary-secre…', '[redacted]…'],
   ['only the start of a secret, no other word', 'a… canary… b… c', 'a… [redacted]… b… c'],
