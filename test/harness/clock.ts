@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { subscribe } from 'node:diagnostics_channel'
+import { isMainThread } from 'node:worker_threads'
 import { vi } from 'vitest'
 import { realTimers, type Timers } from '../../src/timers.ts'
 
@@ -81,8 +82,9 @@ subscribe('child_process', (event) => {
   command.once('close', () => commands.delete(command))
 })
 
+/** In a thread, such as that of a mutant run, the thread's own port is always active, so nothing is found. */
 const hasActiveThread = (): boolean =>
-  process.getActiveResourcesInfo().some((name) => /^(Worker|MessagePort)/.test(name))
+  isMainThread && process.getActiveResourcesInfo().some((name) => /^(Worker|MessagePort)/.test(name))
 
 /** Node's resource names of active file operations and threads. */
 const filesAndThreads = /^(FSReq|Worker|MessagePort)/
