@@ -100,7 +100,8 @@ export class UsageMeter {
     const lacksCost = this.#limits.maxCost !== undefined && !cost
     const flags = [...(lacksTokens ? ['--max-total-tokens'] : []), ...(lacksCost ? ['--max-cost'] : [])]
     if (flags.length === 0) return undefined
-    return `${flags.join(' and ')} cannot be enforced: the service does not report the usage of the run`
+    const unknown = typeof tokens?.totalTokens === 'number' ? 'cost' : 'usage'
+    return `${flags.join(' and ')} cannot be enforced: the service does not report the ${unknown} of the run`
   }
 
   get #lacksUsage(): boolean {

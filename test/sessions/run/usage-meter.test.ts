@@ -151,14 +151,22 @@ test.each<[title: string, limits: Limits, events: object[], message: string | un
 })
 
 const bothLimits = { maxTotalTokens: 1, maxCost: '1' }
-const problem = 'cannot be enforced: the service does not report the usage of the run'
+const problem = 'cannot be enforced: the service does not report the'
 test.each<[title: string, limits: Limits, events: object[], warning: string | undefined]>([
   ['no limit, no warning', {}, [says], undefined],
-  ['usage without a cost', bothLimits, [says, createUsageEvent(9, 9)], `--max-cost ${problem}`],
-  ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem}`],
-])('events run warns about limits if the service reports no usage: %s', (_, limits, events, warning) => {
-  expect(createMeter(events, limits).limitWarning).toBe(warning)
-})
+  [
+    'usage without a cost',
+    bothLimits,
+    [says, createUsageEvent(9, 9)],
+    `--max-cost ${problem} cost of the run`,
+  ],
+  ['no usage', bothLimits, [says], `--max-total-tokens and --max-cost ${problem} usage of the run`],
+])(
+  'events run warns about limits if the service does not report what they limit: %s',
+  (_, limits, events, warning) => {
+    expect(createMeter(events, limits).limitWarning).toBe(warning)
+  },
+)
 
 test('before the agent works in this run, events run does not warn that a limit cannot be enforced', () => {
   const meter = createMeter([says], { maxTotalTokens: 1 })
