@@ -238,7 +238,9 @@ export async function showSession(context: Context, options: SessionOptions): Pr
     return use ? `${toolUse} ${summarizeToolUse(use, findToolInput(use.text ?? '{}'))}` : toolUse
   }
   const unlisted = state.isIdle ? state.unlisted : []
+  const { stop } = state
   await print([
+    ...(stop?.kind === 'stuck' ? [['stopped', stop.reason]] : []),
     ...state.answerable.map((toolUse) => ['waits for', describe(toolUse)]),
     ...unlisted.map((toolUse) => ['may wait for', describe(toolUse)]),
   ])

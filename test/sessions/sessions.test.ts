@@ -271,3 +271,10 @@ test('sessions show and events follow cut no id of a waiting tool use on a narro
   const followed = await service.run(['events', 'follow', '-s', 's1'], terminal)
   expect(followed.err).toContain(`\n  ${id}:\n`)
 })
+
+test('sessions show prints why a session needs help to continue', async () => {
+  const history = [{ type: 'session.status_idle', stop_reason: { type: 'budget_reached' } }]
+  const service = createSessionService({ history })
+  const { out } = await service.run(['sessions', 'show', 's1'])
+  expect(out).toContain('\nstopped\tbudget_reached\n')
+})
