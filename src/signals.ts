@@ -8,8 +8,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGBREAK'] as const
 /** After the cleanup, the signal itself ends the process, so that a loop in a shell stops, too. */
 export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdStream): void {
   for (const signal of signals) {
-    process.once(signal, () => {
-      removeSignalHandlers()
+    process.on(signal, () => {
       try {
         // Opening the stream makes it non-blocking, so a full pipe does not delay the end of the process.
         const stream = stderr.open()
@@ -21,6 +20,8 @@ export function endProcessOnSignal(clean: (exit: number) => string, stderr: StdS
       } catch {
         // Even if stderr is closed, the signal ends the process.
       }
+      // Until here, a second signal waits, so that it does not prevent the report and the message.
+      removeSignalHandlers()
       raise(signal)
     })
   }

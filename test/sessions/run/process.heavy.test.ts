@@ -49,11 +49,13 @@ test.each([
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  'Y65: %s to events run also ends the --tool command, and prints the resume command (needs ps and signals)',
+  'Y65: %s to events run, also twice, ends the --tool command and prints the resume command (needs ps and signals)',
   async (signal) => {
     const { service, cwd, env } = await serve({ rounds: [[custom('c1')]] })
-    const command = 'count=trap "" TERM INT; sleep 100 & echo $! > begun; echo $$ >> begun; wait'
-    const { child, ended } = start([...argv, 'go', '--tool', command], { cwd, env })
+    // While parley ends the command, the command sends parley the signal once more.
+    const again = `trap "kill -s ${signal.slice(3)} $PPID" TERM`
+    const command = `count=trap "" TERM INT; sleep 100 & echo $! > begun; ${again}; echo $$ >> begun; wait; wait`
+    const { child, ended } = start([...argv, 'go', '--tool', command, '--report', 'r.json'], { cwd, env })
     const pids = () =>
       existsSync(join(cwd, 'begun')) ? readFileSync(join(cwd, 'begun'), 'utf8').split('\n').slice(0, -1) : []
     while (pids().length < 2) await new Promise((resolve) => setTimeout(resolve, 10))
@@ -64,6 +66,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
       'interrupted: the task was accepted; the session waits for an answer; the command for count (c1) was started and did not finish, so its effect is unknown; the resume command answers with an error; to resume:\n  parley events run -s s1 --no-stdin --policy p.json',
     )
     expect(service.posts).toBe(0)
+    expect(JSON.parse(readFileSync(join(cwd, 'r.json'), 'utf8')).kind).toBe('signal')
     // A killed process may stay a zombie until its parent waits for it.
     const isAlive = (pid: string) => /^[^Z\s]/.test(readState(pid))
     await expect.poll(() => pids().filter(isAlive)).toEqual([])
