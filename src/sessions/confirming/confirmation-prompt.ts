@@ -193,7 +193,7 @@ export class ConfirmationPrompt {
 
 /**
  * Answer that a person typed. `open`: leave the tool use open. `quit`: leave this and all later tool uses
- * open. `always`: allow this and all later calls with the same sameCallKey.
+ * open. `always`: allow this and all later calls of the tool with this input.
  */
 type Answer = PersonDecision | 'always' | 'open' | 'quit'
 
