@@ -80,11 +80,8 @@ export class Audit {
   task: AuditedTask | undefined
   /** The last event about each task in the file, by the task's hash. */
   readonly lastTaskEvents = new Map<string, unknown>()
-  /**
-   * Wall-clock time when a run began to post an interrupt, in milliseconds since the epoch; NaN if unknown.
-   * `undefined` if no run posted an interrupt since the last task, or if the service refused it.
-   */
-  interruptAt: number | undefined
+  /** True if a run posted an interrupt since the last task, and the service did not refuse it. */
+  hasInterrupt = false
   /** Wall-clock time when an earlier run last found that the session did not wait for a tool use any more. */
   answeredElsewhereAt = -Infinity
   /**
@@ -168,7 +165,7 @@ export class Audit {
       this.#isFileLost = this.#file.findChange() !== undefined
       throw error
     }
-    this.#updateTask({ ...entry, time })
+    this.#updateTask(entry)
   }
 
   addReplyStep(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
@@ -265,16 +262,16 @@ export class Audit {
     file.endLastLine(isShared ? undefined : incompleteLineOffset)
   }
 
-  #updateTask({ event, time, toolUse, task, known }: Record<string, unknown>): void {
+  #updateTask({ event, toolUse, task, known }: Record<string, unknown>): void {
     const isOfTask = typeof task === 'string'
     if (isOfTask) {
       this.task = applyTaskAuditLine(this.task, { event, hash: task, known })
       this.lastTaskEvents.set(task, event)
     }
-    if (event === 'interrupt') this.interruptAt = Date.parse(String(time))
+    if (event === 'interrupt') this.hasInterrupt = true
     // An interrupt does not affect a task that is sent later. A `refused` line with neither a tool use nor a
     // task means that the service refused the interrupt.
-    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.interruptAt = undefined
+    if (isOfTask ? event === 'sent' : event === 'refused' && toolUse === null) this.hasInterrupt = false
   }
 
   #updateFailedCommands({ event, toolUse, task, name, result }: Record<string, unknown>): void {

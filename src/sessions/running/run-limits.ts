@@ -18,9 +18,7 @@ import { UsageMeter } from './usage-meter.ts'
  */
 const queryIntervalMs = 10_000
 
-/**
- * Interval between lists while parley waits for an interrupt or its effect, because the stream may omit both.
- */
+/** Interval between lists after the interrupt, because the stream may omit the idle event. */
 const interruptPollMs = 1_000
 
 const interruptEvent = { type: 'user.interrupt' }
@@ -169,27 +167,11 @@ export class LimitEnforcer {
   }
 
   async #interrupt(deadline: Deadline): Promise<void> {
-    const { audit, context, follower, parts } = this.#run
-    const isShown = () => audit.interruptAt !== undefined && follower.task.isInterrupted
-    // An interrupt of an earlier run may still arrive. The time is NaN if there is none, or if another program
-    // has changed the audit file.
-    const earlierMs = (audit.interruptAt ?? Number.NaN) + maxInterruptMs - context.host.timers.wallTime()
-    const isRecent = earlierMs > 0
-    if (isRecent && !isShown())
-      context.messages.note(
-        'the run has reached its limit, and an earlier run began to interrupt the session; waiting up to 30 s until the session shows that interrupt',
-      )
-    const waitMs = isRecent ? Math.min(earlierMs, maxInterruptMs) : graceMs
-    await this.#pollUntil(isShown, deadline.narrow(waitMs, 'the session did not show the interrupt'))
-    const isFound = isShown()
+    const { context, parts } = this.#run
+    await deadline.wait(graceMs)
     if (deadline.hasPassed || this.#run.interrupt === 'sent') return
-    if (this.#hasEnded && !isFound) return this.#cancelInterrupt()
+    if (this.#hasEnded) return this.#cancelInterrupt()
     parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
-    if (isFound) {
-      context.messages.note('an earlier run has interrupted the session')
-      this.#run.interrupt = 'sent'
-      return
-    }
     try {
       await this.#post(deadline)
       this.#run.interrupt = 'sent'

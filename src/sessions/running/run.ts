@@ -250,7 +250,7 @@ function checkEnd(run: SessionRun, limits: LimitEnforcer): CliError | undefined 
   // agent has not finished.
   const isHalted = stop?.kind === 'done' && stop.reason === 'interrupted'
   // If the service does not list the events of clients, only the audit file shows an interrupt.
-  const isOnlyInAudit = run.audit.interruptAt !== undefined && !follower.task.showsClientEvents
+  const isOnlyInAudit = run.audit.hasInterrupt && !follower.task.showsClientEvents
   if (!isInterrupted && !isHalted && !isOnlyInAudit) {
     limits.warnOfExcess()
     return undefined

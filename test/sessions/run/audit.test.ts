@@ -142,26 +142,25 @@ test.each<[title: string, lines: string[], commands: string[]]>([
 
 const interruptLine = line({ event: 'interrupt' })
 
-test.each<['is set' | 'is not set', title: string, lines: string[]]>([
-  ['is not set', 'only a reply', [use('sent')]],
-  ['is not set', 'a refused interrupt', [interruptLine, line({ event: 'refused' })]],
-  ['is set', 'an interrupt and a refused reply', [interruptLine, use('refused')]],
-  ['is set', 'an interrupt and a refused task', [interruptLine, task('refused')]],
-  ['is not set', 'an interrupt and a later task', [interruptLine, task('sent')]],
-])('Audit.interruptAt %s if the audit file has %s', async (expected, _, lines) => {
-  const begunAt = expected === 'is set' ? Date.parse(time) : undefined
-  expect(await readAudit(lines, (audit) => audit.interruptAt)).toBe(begunAt)
+test.each<['is true' | 'is false', title: string, lines: string[]]>([
+  ['is false', 'only a reply', [use('sent')]],
+  ['is false', 'a refused interrupt', [interruptLine, line({ event: 'refused' })]],
+  ['is true', 'an interrupt and a refused reply', [interruptLine, use('refused')]],
+  ['is true', 'an interrupt and a refused task', [interruptLine, task('refused')]],
+  ['is false', 'an interrupt and a later task', [interruptLine, task('sent')]],
+])('Audit.hasInterrupt %s if the audit file has %s', async (expected, _, lines) => {
+  expect(await readAudit(lines, (audit) => audit.hasInterrupt)).toBe(expected === 'is true')
 })
 
-test('Audit.add appends a line to the file, and updates the task and the time of the interrupt', async () => {
+test('Audit.add appends a line to the file, and updates the task and `hasInterrupt`', async () => {
   const { audit, read } = await open()
-  expect(audit).toMatchObject({ task: undefined, interruptAt: undefined })
+  expect(audit).toMatchObject({ task: undefined, hasInterrupt: false })
   audit.add({ toolUse: null, event: 'sent', task: 'h1', known: { alike: 1, marks: [] } })
   expect(audit.task).toEqual({ hash: 'h1', is: 'posting', known: { alike: 1, marks: [] } })
   audit.add({ toolUse: null, event: 'accepted', task: 'h1' })
   expect(audit.task?.is).toBe('accepted')
   audit.add({ toolUse: null, event: 'interrupt' })
-  expect(audit.interruptAt).toBe(Date.parse(time))
+  expect(audit.hasInterrupt).toBe(true)
   const head = `{"time":"${time}","session":"s1","toolUse":null`
   const taskLines = `${head},"task":"h1","event":"sent","known":{"alike":1,"marks":[]}}\n${head},"task":"h1","event":"accepted"}\n`
   expect(read()).toBe(`${taskLines}${head},"event":"interrupt"}\n`)
@@ -231,9 +230,9 @@ test.each([
 test('without --audit, events run records nothing, but still locks the session', async () => {
   const cwd = temporaryFolder()
   const audit = await openIn(cwd, undefined)
-  expect([...audit.replies, audit.task, audit.interruptAt]).toEqual(Array(2).fill(undefined))
+  expect([...audit.replies, audit.task, audit.hasInterrupt]).toEqual([undefined, false])
   audit.add({ toolUse: null, event: 'interrupt' })
-  expect(audit.interruptAt).toBeUndefined()
+  expect(audit.hasInterrupt).toBe(false)
   await expect(openIn(cwd, undefined, 0)).rejects.toMatchObject({ kind: 'file', details: { deadline: true } })
   audit.close()
   const next = await openIn(cwd, undefined, 0)
