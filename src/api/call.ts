@@ -15,7 +15,7 @@ import { createBodyCollector, type HttpResponse, readBody } from '../wire/exchan
 import { editJson, parseSetFlag } from '../wire/json/edit.ts'
 import { parseInputJson, tryParseJson } from '../wire/json/parse.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
-import { createEndlessListDetector, type ListPage, readListPage } from '../wire/page.ts'
+import { readListPage, readPages } from '../wire/page.ts'
 import {
   createErrorBodyFailure,
   createResponseError,
@@ -208,25 +208,23 @@ async function printAllPages(
   output: Output,
 ): Promise<void> {
   const printer = createRawPrinter(output)
-  const detector = createEndlessListDetector('the list')
-  let query = parts.query ?? ''
-  for (;;) {
-    const page = await caller.call(endpoint, { ...parts, query }, async ({ body }) =>
+  const { query = '' } = parts
+  const fields = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
+  const pages = readPages('the list', (cursor) => {
+    const pageQuery = cursor === undefined ? query : [...fields, cursor].join('&')
+    return caller.call(endpoint, { ...parts, query: pageQuery }, async ({ body }) =>
       readItems(await readBody(body)),
     )
-    for (const item of page.texts) printer.add(`${item}\n`)
+  })
+  for await (const { items } of pages) {
+    for (const item of items) printer.add(`${item}\n`)
     await printer.write()
-    const cursor = page.next()
-    if (!cursor) return printer.end()
-    detector.rejectEmptyPages(page.texts.length)
-    const { name, value } = cursor
-    detector.rejectRepetition(`${name}=${value}`, `${name === 'page' ? 'next_page' : 'last_id'} repeats`)
-    const others = query.split('&').filter((field) => field !== '' && !/^(page|after_id)(=|$)/.test(field))
-    query = [...others, `${name}=${encodeURIComponent(value)}`].join('&')
   }
+  await printer.end()
 }
 
-function readItems(bytes: Uint8Array): ListPage {
+function readItems(bytes: Uint8Array) {
   if (!isUtf8(bytes)) throw createResponseError('the list is not UTF-8 text')
-  return readListPage(bytes, 'the list')
+  const { texts: items, next } = readListPage(bytes, 'the list')
+  return { items, next }
 }

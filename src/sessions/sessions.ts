@@ -12,7 +12,7 @@ import { createJsonAssignment, editJson } from '../wire/json/edit.ts'
 import { describeSchemaIssues, isObject, parseInputJson, tryParseJson } from '../wire/json/parse.ts'
 import { createJsonSequenceSplitter } from '../wire/json/splitter.ts'
 import { createTextWithinLimit } from '../wire/json/text-limit.ts'
-import { createEndlessListDetector, type PageCursor, readListPage } from '../wire/page.ts'
+import { readListPage, readPages } from '../wire/page.ts'
 import { createResponseError, createUnexpectedBodyFailure } from '../wire/problem/problem.ts'
 import { readSessionUsage } from '../wire/sessions/usage.ts'
 import { describeWaitingToolUses } from './following/stop-text.ts'
@@ -44,7 +44,7 @@ export async function listSessions(context: Context, options: ListSessionsOption
   const { flags, output, messages } = context
   const { status: statuses, limit, ids } = options
   const { caller, headers } = await createAgentClient(context, options)
-  const createParts = (cursor?: PageCursor) => ({
+  const createParts = (cursor?: string) => ({
     params: {},
     headers,
     query: formatListQuery({ statuses, limit }, cursor) || undefined,
@@ -54,20 +54,21 @@ export async function listSessions(context: Context, options: ListSessionsOption
   const raw = createRawPrinter(output)
   const titles = ['ID', 'STATUS', 'CHANGED', 'TITLE'] as const
   const printRows = createRowPrinter(context, titles, toTableRow, toRow)
-  const detector = createEndlessListDetector(name)
+  const pages = readPages(name, async (cursor) => {
+    const { data, texts, next } = await caller.call(
+      endpoints.listSessions,
+      createParts(cursor),
+      async ({ body }) => readListPage(await readBody(body), name),
+    )
+    const items = data.map((session, index) => {
+      if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)
+      return { session, text: texts[index] }
+    })
+    return { items, firstId: items[0]?.session.id, next }
+  })
   const maxCount = limit ?? Infinity
   let count = 0
-  let cursor: PageCursor | undefined
-  do {
-    const page = await caller.call(endpoints.listSessions, createParts(cursor), async ({ body }) =>
-      readListPage(await readBody(body), name),
-    )
-    const items = page.data.map((session, index) => {
-      if (!isSession(session)) throw createResponseError(`${name}: data[${index}] has no id`)
-      return { session, text: page.texts[index] }
-    })
-    detector.rejectRepetition(items[0]?.session.id, 'its pages repeat')
-    detector.rejectEmptyPages(items.length)
+  for await (const { items } of pages) {
     // A service may ignore `--status` and `--limit` in the query, so parley applies them to the response,
     // too.
     const wanted = items
@@ -81,8 +82,8 @@ export async function listSessions(context: Context, options: ListSessionsOption
       await raw.write()
     }
     count += sessions.length
-    cursor = count < maxCount ? page.next() : undefined
-  } while (cursor)
+    if (count >= maxCount) break
+  }
   await output.flush()
   if (count === 0) messages.note(statuses ? `no session is ${statuses.join(' or ')}` : 'no sessions')
 }

@@ -8,17 +8,17 @@ import {
 } from './problem/problem.ts'
 import { parseReceivedJson } from './received-json.ts'
 
-export interface PageCursor {
-  name: 'page' | 'after_id'
-  value: string
+export interface Page {
+  items: readonly unknown[]
+  /** Id of the first item, if only one page can begin with this id. */
+  firstId?: string | undefined
+  /** Returns the query field that requests the next page, or `undefined` after the last page. */
+  next(): string | undefined
 }
-
-export type ListPage = ReturnType<typeof readListPage>
 
 /**
  * Parses one page of a list. `data` has the elements, and `texts` the source text of each element on one
- * line. `hasNextField` is true if the page has a field about a next page, even an empty field. `next` returns
- * the query parameter that requests the next page, or `undefined` after the last page. `next` throws a
+ * line. `hasNextField` is true if the page has a field about a next page, even an empty field. `next` throws a
  * `CliError` if the service announces a next page without a cursor.
  */
 export function readListPage(body: Uint8Array, listName: string) {
@@ -47,43 +47,51 @@ export function readListPage(body: Uint8Array, listName: string) {
   return { data: data as unknown[], texts, hasNextField, next: () => findNext(fields, data, listName) }
 }
 
-function findNext(page: Record<string, unknown>, data: unknown[], listName: string): PageCursor | undefined {
+function findNext(page: Record<string, unknown>, data: unknown[], listName: string): string | undefined {
   const { next_page: token, has_more: hasMore, last_id: lastId } = page
-  if (isFilled(token)) return { name: 'page', value: String(token) }
+  if (isFilled(token)) return formatQueryField('page', token)
   if (token !== undefined && token !== null && token !== '')
     throw createResponseError(`${listName}: next_page must be a string or a number`)
   if (hasMore !== true) return undefined
   const value = [lastId, (data.at(-1) as { id?: unknown } | null | undefined)?.id].find(isFilled)
   if (value === undefined)
     throw createResponseError(`${listName} has more items, but no cursor for the next page`)
-  return { name: 'after_id', value: String(value) }
+  return formatQueryField('after_id', value)
 }
 
-const isFilled = (value: unknown): boolean =>
+const isFilled = (value: unknown): value is string | number =>
   typeof value === 'number' || (typeof value === 'string' && value !== '')
+
+/** Replaces lone surrogates, because `encodeURIComponent` throws for them. */
+const formatQueryField = (name: string, value: string | number): string =>
+  `${name}=${encodeURIComponent(String(value).toWellFormed())}`
 
 /** Some services filter the events of a page after they read the page, so some empty pages are normal. */
 const maxEmptyPages = 20
 
-export function createEndlessListDetector(listName: string) {
-  const ids = new Set<string>()
-  let empty = 0
+/** Yields the pages of a list. Throws a `CliError` if the list does not end. */
+export async function* readPages<P extends Page>(
+  listName: string,
+  read: (cursor?: string) => Promise<P>,
+): AsyncGenerator<P> {
   const endlessListError = (why: string) => createResponseError(`${listName} does not end: ${why}`)
-  return {
-    /**
-     * `id` is a text that only one page can have, such as a cursor or the id of the page's first item. Throws a
-     * `CliError` with `why` if an earlier page had the same text.
-     */
-    rejectRepetition(id: string | undefined, why: string): void {
-      if (id === undefined) return
-      if (ids.has(id)) throw endlessListError(why)
-      ids.add(id)
-    },
-    rejectEmptyPages(itemCount: number): void {
-      empty = itemCount === 0 ? empty + 1 : 0
-      if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
-    },
+  const marks = new Set<string>()
+  const requireNew = (mark: string | undefined) => {
+    if (mark === undefined) return
+    if (marks.has(mark)) throw endlessListError('its pages repeat')
+    marks.add(mark)
   }
+  let empty = 0
+  let cursor: string | undefined
+  do {
+    const page = await read(cursor)
+    requireNew(page.firstId)
+    yield page
+    cursor = page.next()
+    requireNew(cursor)
+    empty = page.items.length === 0 ? empty + 1 : 0
+    if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
+  } while (cursor !== undefined)
 }
 
 /**

@@ -1,17 +1,12 @@
 import { expect, test } from 'vitest'
-import {
-  createEndlessListDetector,
-  listJsonElements,
-  readListPage,
-  toOneLineJson,
-} from '../../src/wire/page.ts'
+import { listJsonElements, readListPage, readPages, toOneLineJson } from '../../src/wire/page.ts'
 import { catchFailure } from './decoding.ts'
 
 const page = (text: string) => readListPage(Buffer.from(text), 'the list')
-const after = (value: string) => ({ name: 'after_id', value })
+const after = (value: string) => `after_id=${value}`
 const errorInSuccess = 'the service answered with an error in a successful response'
 
-test.each<[text: string, texts: string[], hasNextField: boolean, next: object | undefined]>([
+test.each<[text: string, texts: string[], hasNextField: boolean, next: string | undefined]>([
   ['[]', [], false, undefined],
   ['[1, {"a" : 2}]', ['1', '{"a" : 2}'], false, undefined],
   ['{"data":[]}', [], false, undefined],
@@ -20,9 +15,10 @@ test.each<[text: string, texts: string[], hasNextField: boolean, next: object | 
   ['{"data":[{"id":"a"}],"last_id":"b"}', ['{"id":"a"}'], false, undefined],
   ['{"data":[],"next_page":null}', [], true, undefined],
   ['{"data":[],"next_page":""}', [], true, undefined],
-  ['{"data":[],"next_page":"p 2"}', [], true, { name: 'page', value: 'p 2' }],
-  ['{"data":[],"next_page":0}', [], true, { name: 'page', value: '0' }],
-  ['{"data":[],"next_page":"p","has_more":false}', [], true, { name: 'page', value: 'p' }],
+  ['{"data":[],"next_page":"p 2"}', [], true, 'page=p%202'],
+  ['{"data":[],"next_page":0}', [], true, 'page=0'],
+  ['{"data":[],"next_page":"\\ud800"}', [], true, 'page=%EF%BF%BD'],
+  ['{"data":[],"next_page":"p","has_more":false}', [], true, 'page=p'],
   ['{"data":[{"id":"a"}],"has_more":false}', ['{"id":"a"}'], true, undefined],
   ['{"data":[{"id":"a"}],"has_more":"yes"}', ['{"id":"a"}'], true, undefined],
   ['{"data":[{"id":"a"},{"id":"b"}],"has_more":true}', ['{"id":"a"}', '{"id":"b"}'], true, after('b')],
@@ -44,7 +40,7 @@ test('a list page may start with a byte order mark, and invalid UTF-8 in it beco
   for (const [at, byte] of bytes.entries()) if (byte === 0x3f) bytes[at] = 0xe2
   const read = readListPage(bytes, 'the list')
   expect(read.texts).toEqual(['"\ufeffa\ufffdb"'])
-  expect(read.next()).toEqual({ name: 'page', value: '\ufffd' })
+  expect(read.next()).toEqual('page=%EF%BF%BD')
 })
 
 test('a list page over 32 KiB is read as a whole', () => {
@@ -95,24 +91,53 @@ test.each<[text: string, message: string, serviceMessage?: string]>([
   expect([kind, shown, details?.serviceMessage]).toEqual(['response', message, serviceMessage])
 })
 
-const endless = (why: string) =>
-  expect.objectContaining({ kind: 'response', message: `the list does not end: ${why}` })
+/** Reads pages of one item, or of none. A page is named by the id of its item and by the cursor that follows. */
+async function countPages(pages: [firstId: string | undefined, next: string | undefined][]): Promise<number> {
+  let count = 0
+  const read = async () => {
+    const [firstId, next] = pages[count++] ?? []
+    return { items: firstId === undefined ? [] : [firstId], firstId, next: () => next }
+  }
+  for await (const _ of readPages('the list', read));
+  return count
+}
 
-test('each page token is accepted once, and a repeated token is rejected', () => {
-  const detector = createEndlessListDetector('the list')
-  for (const mark of [undefined, 'a', undefined, 'b', 'A']) detector.rejectRepetition(mark, 'it repeats')
-  for (const mark of ['a', 'b']) expect(() => detector.rejectRepetition(mark, 'why')).toThrow(endless('why'))
+test('a list ends with the page that names no next page', async () => {
+  const pages = ['a', 'b', 'A'].map((name) => [name, `page=${name}`] as [string, string])
+  expect(await countPages([...pages, [undefined, undefined], ['d', 'e']])).toBe(4)
 })
 
-test('a list with more than 20 empty pages in a row is rejected', () => {
-  const detector = createEndlessListDetector('the list')
-  const addEmpty = (count: number) => {
-    for (let left = count; left > 0; left--) detector.rejectEmptyPages(0)
-  }
-  addEmpty(20)
-  detector.rejectEmptyPages(1)
-  addEmpty(20)
-  expect(() => addEmpty(1)).toThrow(endless('21 pages in a row are empty'))
+const empty = (count: number, name = 'a') =>
+  Array.from({ length: count }, (_, index) => [undefined, `page=${name}${index}`] as [undefined, string])
+test.each<[what: string, pages: Parameters<typeof countPages>[0], why: string]>([
+  [
+    'an earlier cursor',
+    [
+      ['a', 'page=1'],
+      ['b', 'page=2'],
+      ['c', 'page=1'],
+    ],
+    'its pages repeat',
+  ],
+  [
+    'an earlier first id',
+    [
+      ['a', 'page=1'],
+      ['b', 'page=2'],
+      ['a', 'page=3'],
+    ],
+    'its pages repeat',
+  ],
+  ['21 empty pages', empty(21), '21 pages in a row are empty'],
+])('a list with %s is rejected', async (_, pages, why) => {
+  await expect(countPages(pages)).rejects.toMatchObject({
+    kind: 'response',
+    message: `the list does not end: ${why}`,
+  })
+})
+
+test('a list may have 20 empty pages in a row several times', async () => {
+  expect(await countPages([...empty(20), ['a', 'page=a'], ...empty(20, 'b'), ['b', undefined]])).toBe(42)
 })
 
 test.each<[text: string, elements: string[]]>([

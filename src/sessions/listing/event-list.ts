@@ -3,7 +3,7 @@ import type { ServiceCaller } from '../../http/call.ts'
 import type { RequestParts } from '../../http/request.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { readBody } from '../../wire/exchange.ts'
-import { createEndlessListDetector, type PageCursor } from '../../wire/page.ts'
+import { readPages } from '../../wire/page.ts'
 import { createResponseError } from '../../wire/problem/problem.ts'
 import { type EventItem, readEventsPage } from '../../wire/sessions/events-page.ts'
 import { isEventPiece } from '../../wire/sessions/session-event.ts'
@@ -38,7 +38,7 @@ export const eventListPollDelaysMs = [0, 250, 250, 500, 1_000, 1_500, 1_500]
 
 export function formatListQuery(
   { types = [], statuses = [], order, limit }: EventListQuery & { statuses?: string[] | undefined },
-  cursor?: PageCursor,
+  cursor?: string,
 ): string {
   const isPartial = order || types.length > 0 || statuses.length > 0
   const size = limit && Math.min(isPartial ? Math.max(limit, minPageSize) : limit, maxPageSize)
@@ -47,7 +47,7 @@ export function formatListQuery(
     ...statuses.map((status) => `statuses%5B%5D=${encodeURIComponent(status)}`),
     ...(order === undefined ? [] : [`order=${order}`]),
     ...(size === undefined ? [] : [`limit=${size}`]),
-    ...(cursor === undefined ? [] : [`${cursor.name}=${encodeURIComponent(cursor.value)}`]),
+    ...(cursor === undefined ? [] : [cursor]),
   ].join('&')
 }
 
@@ -80,7 +80,7 @@ export async function* listEvents(
   }
 
   try {
-    for await (const page of readPages(caller, parts, query)) {
+    for await (const page of readEventPages(caller, parts, query)) {
       for (const item of page) if (!isReversed || hasWantedType(item)) held.push(item)
       isReversed ??= isReversedOrder(held, order)
       if (isReversed) {
@@ -109,18 +109,20 @@ export async function collectEvents(pages: AsyncIterable<readonly EventItem[]>):
 }
 
 /** Yields pages in the service's order. Throws a `CliError` if the list may be incomplete. */
-async function* readPages(
+async function* readEventPages(
   caller: ServiceCaller,
   parts: RequestParts,
   query: EventListQuery,
 ): AsyncGenerator<EventItem[]> {
-  const readPage = (pageQuery: EventListQuery, cursor?: PageCursor) =>
+  const readPage = (pageQuery: EventListQuery, cursor?: string) =>
     caller.call(
       endpoints.listEvents,
       { ...parts, query: formatListQuery(pageQuery, cursor) || undefined },
-      async ({ body }) => readEventsPage(await readBody(body)),
+      async ({ body }) => {
+        const page = readEventsPage(await readBody(body))
+        return { ...page, firstId: page.items[0]?.event.id }
+      },
     )
-  const detector = createEndlessListDetector('the list of events')
   /**
    * Source texts of the last page's events, by id. An equal event of the same or the next page is dropped.
    */
@@ -136,28 +138,22 @@ async function* readPages(
       return !isEventPiece(event) && !isRepeated
     })
   }
-  for (let cursor: PageCursor | undefined; ; ) {
-    const isFirst = cursor === undefined
-    const { items, hasNextField, next } = await readPage(query, cursor)
-    detector.rejectRepetition(items[0]?.event.id, 'its pages repeat')
+  let isFirst = true
+  for await (const { items, hasNextField } of readPages(listName, (cursor) => readPage(query, cursor))) {
     yield dropRepeated(items)
-    cursor = next()
-    if (!cursor) {
-      if (hasNextField || !isFirst || !commonPageSizes.includes(items.length)) return
+    if (isFirst && !hasNextField && commonPageSizes.includes(items.length)) {
       const whole = await readPage({ ...query, limit: maxPageSize }).catch(ignoreRefusal)
       if (whole) yield dropRepeated(whole.items.slice(items.length))
-      if (Math.max(items.length, whole?.items.length ?? 0) < maxPageSize) return
-      throw createResponseError(
-        `the list of events ends after ${maxPageSize} events, and does not show whether more follow`,
-      )
+      if (Math.max(items.length, whole?.items.length ?? 0) >= maxPageSize)
+        throw createResponseError(
+          `${listName} ends after ${maxPageSize} events, and does not show whether more follow`,
+        )
     }
-    detector.rejectRepetition(
-      JSON.stringify(cursor),
-      `${cursor.name === 'page' ? 'next_page' : 'last_id'} repeats`,
-    )
-    detector.rejectEmptyPages(items.length)
+    isFirst = false
   }
 }
+
+const listName = 'the list of events'
 
 /** If the service refuses a request with `maxPageSize`, parley treats the first page as the whole list. */
 function ignoreRefusal(error: unknown): undefined {

@@ -1,6 +1,6 @@
 import { CliError, type FailureKind } from '../../errors.ts'
 import { describeSchemaIssues } from '../json/parse.ts'
-import { type PageCursor, readListPage, toOneLineJson } from '../page.ts'
+import { readListPage, toOneLineJson } from '../page.ts'
 import { createResponseError, createUnexpectedBodyFailure, isErrorEnvelope } from '../problem/problem.ts'
 import { parseReceivedJson, readErrorEvent } from '../received-json.ts'
 import type * as z from '../zod.ts'
@@ -22,7 +22,7 @@ export function readEventsPage(body: Uint8Array) {
   for (const [index, value] of data.entries()) {
     const { data: event, error } = SessionEvent.safeParse(value)
     if (error) {
-      const refuse = (): PageCursor | undefined => {
+      const refuse = (): string | undefined => {
         throw createEventError(error, `the list of events: [${index}]`)
       }
       // The caller still gets the valid events of this page. `next` throws the failure when the caller

@@ -323,7 +323,7 @@ test('Y136: after a kill at any request or audit line, a rerun of events run sen
 }, 120_000)
 
 test.each([
-  ['the next page of the list repeats', { next_page: 'p' }, 'does not end: next_page repeats'],
+  ['the next page of the list repeats', { next_page: 'p' }, 'does not end: its pages repeat'],
   ['the list has no cursor', { has_more: true }, 'has more items, but no cursor for the next page'],
 ])('events run and send --follow print that nothing was sent if %s', async (_, more, problem) => {
   const exchange = answering(JSON.stringify({ data: [], ...more }))

@@ -9,9 +9,9 @@ import { catchFailure } from '../decoding.ts'
 
 const first = '{"id":"a", "type":"x"}'
 
-test.each<[text: string, events: object[], hasNextField: boolean, next?: object]>([
+test.each<[text: string, events: object[], hasNextField: boolean, next?: string]>([
   [`[${first}]`, [{ id: 'a', type: 'x' }], false],
-  [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, { name: 'page', value: 'p' }],
+  [`{"data":[${first}],"next_page":"p"}`, [{ id: 'a', type: 'x' }], true, 'page=p'],
   ['{"data":[{"type":"x","id":5,"n":12345678901234567890}]}', [{ type: 'x' }], false],
 ])('readEventsPage(%s) returns the events %j, hasNextField %j and the next page %j', (...row) => {
   const [text, events, hasNextField, next] = row
