@@ -1,3 +1,4 @@
+import { response } from '../harness/server.ts'
 import { encodeChunks, respondAndClose, respondAndReset, respondWith, sseHead, textDelta } from './answers.ts'
 import { row, streamArgv, testNetworkFaults, unfinishedStream } from './rows.ts'
 
@@ -42,5 +43,20 @@ testNetworkFaults('E: parley reads text streams', [
       ),
     code: 0,
     out: 'so far\n',
+  }),
+])
+
+testNetworkFaults('Y: parley rejects responses that are not an event stream', [
+  row('Y01: parley exits with 8 at once if a stream request gets an endless text/plain response', {
+    argv: ['events', 'follow'],
+    script: (socket, request) => {
+      if (!/^GET \S+\/stream /.test(request)) return void socket.write(response('{"data":[]}'))
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n')
+      const timer = setInterval(() => socket.write('\n'), 50)
+      socket.on('close', () => clearInterval(timer))
+    },
+    code: 8,
+    reqs: 2,
+    err: ['is not a stream of events: it is text/plain'],
   }),
 ])

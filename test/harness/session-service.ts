@@ -134,7 +134,8 @@ export interface SessionScript {
   /** True if events have no ids. */
   hasNoIds?: boolean
   list?: {
-    form?: 'next_page' | 'has_more' | 'array'
+    /** Form of a page. Default: `next_page`. An `unmarked` page does not show whether more events follow. */
+    form?: 'next_page' | 'has_more' | 'array' | 'unmarked'
     pageSize?: number
     /** Number of events that a page repeats from the page before. */
     overlap?: number
@@ -280,7 +281,8 @@ export function createSessionService(script: SessionScript) {
       if (!ignores.includes('order') && query.get('order') === 'desc') events.reverse()
     }
     if (form === 'array') return createResponse(200, JSON.stringify(events))
-    const limit = ignores.includes('limit') ? pageSize : Number(query.get('limit') ?? pageSize)
+    const usualSize = form === 'unmarked' ? 100 : pageSize
+    const limit = ignores.includes('limit') ? pageSize : Number(query.get('limit') ?? usualSize)
     const end = asked.from + Math.min(pageSize, limit)
     const data = events.slice(asked.from, end)
     const isMore = end < events.length
@@ -288,7 +290,7 @@ export function createSessionService(script: SessionScript) {
     if (isMore) pages.set(following, { events, from: end - overlap, number: asked.number + 1 })
     const none = form === 'has_more' ? { has_more: false } : { next_page: null }
     const more = form === 'has_more' ? { has_more: true, last_id: following } : { next_page: following }
-    return createResponse(200, JSON.stringify({ data, ...(isMore ? more : none) }))
+    return createResponse(200, JSON.stringify({ data, ...(form === 'unmarked' ? {} : isMore ? more : none) }))
   }
 
   function answerStream(): HttpResponse | Promise<HttpResponse> {

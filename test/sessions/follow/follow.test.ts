@@ -279,14 +279,69 @@ test.each([
   }
 })
 
-test('events list --limit prints nothing if a later page fails, because newer events could be missing', async () => {
+test.each([
+  ['Y85: events list prints the first page', [], 'e1\n'],
+  ['events list --limit prints nothing, because newer events could be missing,', ['--limit', '5'], ''],
+])('%s and exits with 7 if the second page fails', async (_, flags, out) => {
   const service = createSessionService({
     history: [says('one'), says('two'), says('three')],
     list: { pageSize: 1, ignores: ['limit'] },
     lists: [{ page: 2, fault: { status: 500 } }],
   })
-  const argv = ['events', 'list', '--ids', '--limit', '5', '--retries', '0']
-  expect(await service.run(argv)).toMatchObject({ code: 7, out: '' })
+  const argv = ['events', 'list', '--ids', '--retries', '0', ...flags]
+  expect(await service.run(argv)).toMatchObject({ code: 7, out })
+})
+
+test.each([
+  ['Y45: keeps the order of a list if a single time is out of order', [6, 3, 4], 'e0 e1 e2'],
+  ['Y86: reverses a list that is sorted newest first, except for 5 ms', [4, 3.995, 4, 1], 'e3 e2 e1 e0'],
+])('%s', async (_, seconds, expected) => {
+  const events = seconds.map((time, i) => ({
+    ...say(`e${i}`, 'x'),
+    processed_at: new Date(time * 1000).toISOString(),
+  }))
+  const argv = ['events', 'list', '--ids', '--order', 'asc']
+  const { out } = await createSessionService({ lists: [{ events }] }).run(argv)
+  expect(out.trim().split('\n').join(' ')).toBe(expected)
+})
+
+test('Y109: events list requests more events if a list does not show whether it is complete', async () => {
+  const history = Array.from({ length: 150 }, () => running)
+  const service = createSessionService({ history, list: { form: 'unmarked', pageSize: 1000 } })
+  const { out, requests } = await service.run(['events', 'list', '--ids'])
+  expect([out, requests.length]).toEqual([service.events.map(({ id }) => `${id}\n`).join(''), 2])
+})
+
+test('Y110: events send --follow sends nothing if a list of 1,000 events may be incomplete', async () => {
+  const history = Array.from({ length: 1200 }, () => running)
+  const service = createSessionService({ history, list: { form: 'unmarked', pageSize: 1000 } })
+  const { err } = await service.run(['events', 'send', 'go', '--follow', '--errors', 'json'])
+  const message = expect.stringContaining('ends after 1000 events, and does not show whether more')
+  expect(readError(err)).toMatchObject({ exit: 8, sent: 'no', message })
+  expect(service.posts).toEqual([])
+})
+
+test('Y102: events follow prints that it waits for the first event of an empty session', async () => {
+  const service = createSessionService({})
+  void service.timers.wait(1_000).then(() => service.add(endTurn))
+  const err = expect.stringContaining('s1 has no events yet: waiting for its first event')
+  expect(await service.run(['events', 'follow'])).toMatchObject({ code: 0, err })
+})
+
+test('Y103: events run without a task exits with 2 if the session has no events for 5 s', async () => {
+  const service = createSessionService({})
+  const { code, err } = await service.run(['events', 'run'])
+  expect([code, err]).toEqual([2, expect.stringContaining('to give it a task: parley events run TASK -s s1')])
+  expect(err).toContain('parley: looking for the first event of s1, for up to 5 s\n')
+  expect(service.requests.at(-1)?.at).toBeGreaterThan(5_000)
+})
+
+test('Y30: events send --follow exits with 9 and sends nothing if the stream is reset', async () => {
+  const service = createSessionService({ streams: [{ fault: 'reset' }] })
+  const argv = ['events', 'send', 'go', '--follow', '--errors', 'json', '--retries', '0']
+  const message = expect.stringContaining('the session cannot be followed')
+  expect(readError((await service.run(argv)).err)).toMatchObject({ exit: 9, sent: 'no', message })
+  expect(service.posts).toEqual([])
 })
 
 test.each([

@@ -44,10 +44,18 @@ test('events run exits with 8 if its second stream is refused and the list shows
   expect(err).toContain('the session could not be followed')
 })
 
-test('events run exits with 3 after an authentication error in the stream', async () => {
-  const frame = () => formatError('authentication_error')
-  const service = createSessionService({ posts: [{ next: work }], streams: [{ frame }] })
-  expect(await service.run(runLast)).toMatchObject({ code: 3 })
+test.each([
+  ['run go', 3, 'authentication_error'],
+  ['run go', 4, 'not_found_error'],
+  ['send go --follow', 4, 'not_found_error'],
+])('Y88: events %s exits with %i and reports the event as sent after the stream error %s', async (...row) => {
+  const [words, exit, type] = row
+  const service = createSessionService({
+    posts: [{ next: work }],
+    streams: [{ frame: () => formatError(type) }],
+  })
+  const { err } = await service.run(['events', ...words.split(' '), '--errors', 'json'])
+  expect(readError(err)).toMatchObject({ exit, sent: 'yes', safeToRetry: false, retry: 'never' })
 })
 
 const fails = (status: string): Event => ({

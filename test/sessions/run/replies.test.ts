@@ -361,11 +361,12 @@ test('--fail-on-tool-error makes events run exit with 14 after the answer, also 
   expect(countToolUses(service)).toMatchObject({ failedCommands: 0 })
 })
 
-test('if an idle event lists no ids, the report of events run counts unanswered tool uses as open', async () => {
+test('Y81: if an idle event lists no ids, events run replies to no tool use, and prints and counts those that are open', async () => {
   const silent = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
-  const service = createSessionService({ posts: [{ next: [running, bash('t1'), silent] }] })
-  const { code } = await service.run(['events', 'run', 'go', ...audited])
-  expect([code, service.report().toolUses]).toMatchObject([12, { open: 1 }])
+  const service = createSessionService({ posts: [{ next: [running, bash('t1'), bash('t2'), silent] }] })
+  const { code, err } = await service.run(['events', 'run', 'go', '--policy', 'allow.json', ...audited])
+  expect([code, service.replies(), service.report().toolUses]).toMatchObject([12, [], { open: 2 }])
+  for (const id of ['t1', 't2']) expect(err).toContain(`${id}: bash {"command":"ls"}`)
 })
 
 const search: Event = {
