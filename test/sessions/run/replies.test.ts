@@ -93,10 +93,10 @@ test('Y52: after a 500, events run repeats a confirmation 5 s after a newer idle
   expect(second?.at).toBeGreaterThan(7000)
 })
 
-test('at the deadline, a reply without a response is unknown, and the report counts only requests that were sent', async () => {
+test('Y67: events run exits with 10 if its deadline passes while it sends a reply, and reports the sent requests', async () => {
   const service = createSessionService({ posts: [waits, { type: allowed.type, fault: 'stall' }] })
   const { code, err, requests } = await service.run([...line, ...report, '--deadline', '4'])
-  expect(code, err).toBe(10)
+  expect([code, err]).toEqual([10, expect.stringContaining('not known whether the answer to t1 arrived')])
   expect(service.report()).toMatchObject({ deadline: true, sent: 'unknown', attempts: requests.length })
 })
 
@@ -336,17 +336,6 @@ const runCommand = (tool: string) => [
 ]
 const countToolUses = ({ lines }: ReturnType<typeof createCommandSession>) =>
   lines('report.json')[0]?.toolUses
-
-test.each([
-  ['fails', 'exit 3'],
-  ['prints more than 1 MiB', 'head -c 1100000 /dev/zero'],
-])('events run warns even with -q if a --tool command %s (needs sh)', async (_, command) => {
-  const service = createCommandSession()
-  const { code, out, err } = await service.run([...runCommand(command), '-q'])
-  expect({ code, out }).toEqual({ code: 0, out: 'done\n' })
-  expect(err).toContain('the tool use c1 failed (count): ')
-  expect(countToolUses(service)).toEqual({ allowed: 1, denied: 0, run: 1, failedCommands: 1, open: 0 })
-})
 
 test('--fail-on-tool-error makes events run exit with 14 after the answer, also in a rerun, but not after the next task (needs sh)', async () => {
   const service = createCommandSession()

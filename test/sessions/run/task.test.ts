@@ -293,7 +293,7 @@ function dieAt(at: number, { exchange, cwd, timers }: ReturnType<typeof openAgen
   }
 }
 
-test('Y136: after a kill at any request or audit line, a rerun of events run sends nothing twice (needs sh)', async () => {
+test('Y56, Y136: after a kill at any request or audit line, a rerun of events run sends nothing twice (needs sh)', async () => {
   const words = ['go', '--tool', 'count=echo $PARLEY_TOOL_USE_ID >> runs']
   const ends: string[] = []
   for (let at = 0; ; at++) {
