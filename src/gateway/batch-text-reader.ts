@@ -86,9 +86,7 @@ export class BatchTextReader implements BatchAnswerReader {
     const text = this.#received
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, isRaw, failOnCut })
-    // An answer without text may have other content, for which the user paid. So the failure contains the
-    // body of the answer.
-    if (missing !== undefined) throw createResponseError(missing).with({ answer: this.#answer })
+    if (missing !== undefined) throw createResponseError(missing)
     const bodies = isRaw ? this.#parts : this.#unprinted
     const response = bodies.length > 1 ? `[${bodies.join(',')}]` : bodies[0]
     if (isRaw) return { content: { files, response }, warnings }

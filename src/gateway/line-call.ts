@@ -102,8 +102,9 @@ export async function createLineCaller(
         if (error instanceof CliError && error.details.isMismatch) {
           previous = { reader, mismatch: error }
           current = undefined
+          throw error
         }
-        throw answer.isWhole ? error : (addReceivedPart(toFailure(error)) ?? error)
+        throw addReceivedPart(toFailure(error)) ?? error
       }
     }
 

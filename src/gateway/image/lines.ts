@@ -5,7 +5,7 @@ import type { ParsedBatchLine } from '../../batch/parsed-line.ts'
 import { isCutBatchResult, listAnswerWarnings } from '../../content/answer-checks.ts'
 import { readPromptArguments } from '../../content/prompt.ts'
 import type { Context } from '../../context.ts'
-import { CliError, usageError } from '../../errors.ts'
+import { usageError } from '../../errors.ts'
 import { endsInSeparator, toAbsolutePath } from '../../io/paths.ts'
 import { addSavedDataToFailure } from '../../io/saved-data.ts'
 import type { ResolvedSettings } from '../../settings/resolve.ts'
@@ -85,24 +85,23 @@ function createImageLineReader(
     onSaved: async (path) => void files.push(path),
   })
   const { links, texts } = reading.findings
-  const addSavedFiles = (failure: CliError) => withSavedFiles(failure, [...files, ...links])
   return {
     read: reading.read,
     addReceivedPart(cause) {
       const part = reading.saveReceivedPart()
-      const failure = addSavedDataToFailure(cause, part)
       const text = texts.join('\n')
-      if (!part && text === '' && files.length === 0 && links.length === 0) return undefined
-      const { answer = text === '' ? undefined : text } = failure.details
-      return addSavedFiles(answer === undefined ? failure : failure.with({ answer }))
+      const received = [...files, ...links].join(', ')
+      if (!part && text === '' && received === '') return undefined
+      const failure = addSavedDataToFailure(cause, part)
+      const { message, details } = failure
+      const { answer = text || undefined } = details
+      return failure.with({ answer }, received === '' ? message : `${message}; received: ${received}`)
     },
     async finish(_, { end }) {
       const failure = await reading.finish()
-      await reading.saveFoundImages().catch((error: unknown) => {
-        throw error instanceof CliError ? addSavedFiles(error) : error
-      })
+      await reading.saveFoundImages()
       const problem = failure ?? (failOnCut ? findCutAnswerFailure(end, warnings) : undefined)
-      if (problem) throw addSavedFiles(problem)
+      if (problem) throw problem
       const text = texts.join('\n') || undefined
       return {
         content: { files, links: links.length > 0 ? links : undefined, text },
@@ -111,8 +110,3 @@ function createImageLineReader(
     },
   }
 }
-
-const withSavedFiles = (failure: CliError, filesAndLinks: string[]): CliError =>
-  filesAndLinks.length === 0
-    ? failure
-    : new CliError(failure.kind, `${failure.message}; received: ${filesAndLinks.join(', ')}`, failure.details)
