@@ -1,6 +1,7 @@
 import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
+import type { AnswerPartOutcome } from './continued-answer.ts'
 
 const maxSilenceMs = 15_000
 
@@ -10,19 +11,22 @@ const maxRestMs = 1000
 /**
  * Reads a body up to the end of the answer, which `decoder` detects, and then for up to `maxRestMs`. Ignores
  * failures after this end. If the service sends no end, parley assumes the end after a silence of
- * `maxSilenceMs`. `onChunk` passes a chunk to the decoder.
+ * `maxSilenceMs`. `onChunk` passes a chunk to the decoder. Also decodes the received part of a cut body before
+ * it throws the failure.
  */
 export async function readAnswerBody(
   response: HttpResponse,
-  decoder: Pick<AnswerDecoder, 'progress' | 'contentCount' | 'summary'>,
-  { onChunk, timers }: { onChunk(chunk: Uint8Array): void | Promise<void>; timers: Timers },
-): Promise<void> {
+  decoder: AnswerDecoder,
+  { onChunk = decoder.push, timers }: { onChunk?(chunk: Uint8Array): void | Promise<void>; timers: Timers },
+): Promise<AnswerPartOutcome> {
+  const { summary, otherContent } = decoder
+  let failure: unknown
   let isFinished = false
   /** Milliseconds since the last content of the answer. Comments of the stream are not content. */
   let silenceMs = 0
   let stopTimer = () => {}
   function assumeEnd(): void {
-    decoder.summary.isEndAssumed = true
+    summary.isEndAssumed = true
     response.close()
   }
   let waitingSince = timers.now()
@@ -42,12 +46,18 @@ export async function readAnswerBody(
         if (silenceMs >= maxSilenceMs) assumeEnd()
         else if (isSettled) stopTimer = schedule(timers, maxSilenceMs - silenceMs, assumeEnd)
       }
-      if (decoder.summary.isEndAssumed) break
+      if (summary.isEndAssumed) break
       waitingSince = timers.now()
     }
   } catch (error) {
-    if (!isFinished) throw error
-  } finally {
-    stopTimer()
+    if (!isFinished) failure = error
   }
+  stopTimer()
+  try {
+    decoder.end()
+  } catch (error) {
+    failure ??= error
+  }
+  if (failure !== undefined) throw failure
+  return { summary, hasContent: decoder.hasContent(), otherContent }
 }

@@ -62,17 +62,16 @@ export class BatchTextReader implements BatchAnswerReader {
       unprinted: (json) => void (isRaw || unprinted.push(json)),
     })
     this.#decoder = decoder
-    const { summary, otherContent } = decoder
+    const { summary } = decoder
     try {
-      await readAnswerBody(response, decoder, { onChunk: decoder.push, timers: context.host.timers })
-      decoder.end()
+      const outcome = await readAnswerBody(response, decoder, { timers: context.host.timers })
       // Throws for a stream of several events, because the result contains the response as one JSON value.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordLineAnswer(context, this.#line, summary)
       this.#parts.push(pieces.join(''))
       for (const json of unprinted) this.#unprinted.push(json)
       this.#incompletePart = []
-      return { summary, hasContent: decoder.hasContent(), otherContent }
+      return outcome
     } catch (error) {
       if (readTokenUsage(summary)) recordLineAnswer(context, this.#line, summary)
       throw toFailure(error)

@@ -92,7 +92,7 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
     async read(response: HttpResponse): Promise<AnswerPartOutcome> {
       const decoder = createAnswerDecoder(response.headers['content-type'] ?? '', sink, isStreamed)
-      const { summary, otherContent } = decoder
+      const { summary } = decoder
       received = decoder
       unreported = summary
 
@@ -104,13 +104,12 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
 
       if (!hasOutput) waiting.show('waiting for the answer')
       try {
-        await readAnswerBody(response, decoder, { onChunk, timers: host.timers })
-        decoder.end()
+        const outcome = await readAnswerBody(response, decoder, { onChunk, timers: host.timers })
         if (hasOutput || file) await print()
         if (writer.failure) throw writer.failure
         addAnswerSummaryToReport(context.reportData, summary)
         unreported = undefined
-        return { summary, hasContent: decoder.hasContent(), otherContent }
+        return outcome
       } catch (error) {
         // If parley has printed nothing before the failure, it saves the text and prints nothing.
         const isBegun = hasOutput || isStreamed || isRaw

@@ -49,35 +49,25 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
     /** If the part fails, the answer ends with this part, and `finish` returns or throws the failure. */
     async read(response: HttpResponse): Promise<AnswerPartOutcome> {
-      const { images, links } = findings
-      const before = images.length + links.length
       // `text` does nothing, because the finder collects the texts itself.
       const sink = { text() {}, images: finder }
       const opened = createAnswerDecoder(response.headers['content-type'] ?? '', sink)
       decoder = opened
       failure = undefined
-      const { timers } = context.host
-      try {
-        await readAnswerBody(response, opened, { onChunk: opened.push, timers })
-      } catch (error) {
-        failure = toFailure(error)
-      }
-      try {
-        opened.end()
-      } catch (error) {
-        failure ??= toFailure(error)
-      }
-      decoder = undefined
-      bytes = opened.unread()
       summary = opened.summary
       const { otherContent } = opened
-      if (failure) return { summary: { ...summary, stopReason: undefined }, hasContent: true, otherContent }
-      if (needsContinuation(summary)) {
+      const { timers } = context.host
+      const part = await readAnswerBody(response, opened, { timers }).catch((error: unknown) => {
+        failure = toFailure(error)
+        return { summary: { ...summary, stopReason: undefined }, hasContent: true, otherContent }
+      })
+      decoder = undefined
+      bytes = opened.unread()
+      if (needsContinuation(part.summary)) {
         reading.onSummary(summary)
         await saveFoundImages()
       }
-      const hasContent = opened.contentCount() > 0 || images.length + links.length > before
-      return { summary, hasContent, otherContent }
+      return part
     },
 
     /**
