@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { installNode } from '../harness/node.ts'
-import { measureMedians, measurePeakMiB, slowVariables, withoutSlowVariables } from './measure.ts'
+import { environment, measureMedians, measurePeakMiB } from './measure.ts'
 import { type BenchRow, createRows } from './rows.ts'
 import { startServer } from './server.ts'
 import { formatTableLine, type MeasuredRow, replaceTable } from './table.ts'
@@ -20,52 +20,44 @@ function findVersion(tool: string): string | undefined {
 }
 
 async function measureRow(row: BenchRow, major: number): Promise<MeasuredRow> {
-  const { work, against, budget, seconds, memory = Infinity, tools = [] } = row
-  const column = major === 20 ? 0 : 1
+  const { work, against, job, baseline, budget, seconds, memory = Infinity, tools = [] } = row
   const most = [
     ...(budget ? [[...new Set(budget)].map((each) => `${each} x`).join('; ')] : []),
     ...(seconds === undefined ? [] : [`${seconds} s`]),
-    ...(memory === Infinity ? [] : [`${memory.toFixed(0)} MiB`]),
+    ...(memory === Infinity ? [] : [`${memory} MiB`]),
   ].join(', ')
-  const about = { work, against, most }
-  const result = (shown: string, brief: string, isOver: boolean) => ({ ...about, shown, brief, isOver })
+  const result = (shown: string, brief: string, isOver: boolean) => ({
+    work,
+    against,
+    most,
+    shown,
+    brief,
+    isOver,
+  })
   const absent = tools.filter((tool) => findVersion(tool) === undefined)
   if (absent.length > 0) return result(`skipped: no ${absent.join(', ')}`, '', false)
-  const isOver = (ratio: number, used: number) => ratio > (budget?.[column] ?? Infinity) || used > memory
-  const { job, baseline, isStart } = row
   const rounds = Math.min(row.rounds, Number(process.env.BENCH_ROUNDS ?? row.rounds))
-  if (row.isMemory) {
-    const [mine, theirs] = [await measurePeakMiB(job), await measurePeakMiB(baseline)]
-    const shown = `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} MiB)`
-    return result(shown, `${(mine / theirs).toFixed(2)} x, ${mine.toFixed(0)}`, isOver(mine / theirs, mine))
-  }
   if (seconds !== undefined) {
     const [mine = 0] = await measureMedians([job], rounds)
     return result(`${(mine / 1000).toFixed(2)} s`, `${(mine / 1000).toFixed(1)} s`, mine / 1000 > seconds)
   }
-  const jobs = [job, baseline]
-  if (isStart && slowVariables.length > 0)
-    jobs.push(withoutSlowVariables(job), withoutSlowVariables(baseline))
-  const [mine = 0, theirs = 0, mineBare, theirsBare] = await measureMedians(jobs, rounds)
   const used = memory === Infinity ? 0 : await measurePeakMiB(job)
-  const shown = [
-    describe(mine, theirs),
-    ...(mineBare && theirsBare
-      ? [`without ${slowVariables.join(', ')} ${describe(mineBare, theirsBare)}`]
-      : []),
-    ...(used > 0 ? [`${used.toFixed(0)} of ${memory.toFixed(0)} MiB`] : []),
-  ].join('; ')
-  const brief = `${(mine / theirs).toFixed(2)} x${used > 0 ? `, ${used.toFixed(0)}` : ''}`
-  return result(shown, brief, isOver(mine / theirs, used))
+  const [mine = 0, theirs = 0] = row.isMemory
+    ? [used, await measurePeakMiB(baseline)]
+    : await measureMedians([job, baseline], rounds)
+  const ratio = mine / theirs
+  const values = `${mine.toFixed(0)} / ${theirs.toFixed(0)} ${row.isMemory ? 'MiB' : 'ms'}`
+  const memoryUse = used > 0 ? `; ${used.toFixed(0)} of ${memory} MiB` : ''
+  const brief = `${ratio.toFixed(2)} x${used > 0 ? `, ${used.toFixed(0)}` : ''}`
+  const isOver = ratio > (budget?.[major === 20 ? 0 : 1] ?? Infinity) || used > memory
+  return result(`${ratio.toFixed(2)} x (${values})${memoryUse}`, brief, isOver)
 }
-
-const describe = (mine: number, theirs: number) =>
-  `${(mine / theirs).toFixed(2)} x (${mine.toFixed(0)} / ${theirs.toFixed(0)} ms)`
 
 /** `--write` writes the table into `src/README.md`. Other arguments are Node versions. */
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { write: { type: 'boolean' } } })
 const [ownMajor = ''] = process.versions.node.split('.')
 const server = await startServer()
+Object.assign(environment, { PARLEY_BASE_URL: server.url, PARLEY_AGENTS_URL: server.url })
 const tools = ['curl', 'jq', 'sed', 'base64'].map((tool) => findVersion(tool)?.split(' (')[0] ?? `no ${tool}`)
 const date = new Date().toISOString().slice(0, 10)
 const columns: { node: string; rows: MeasuredRow[] }[] = []

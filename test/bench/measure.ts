@@ -1,57 +1,38 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findFastFolder } from '../harness/environment.ts'
 
-/** Command line of bash, with environment variables. */
-export interface TimedCommand {
-  command: string
-  env?: Record<string, string>
-}
-
-export const parleyPath = resolve('bin/parley.cjs')
-
-/**
- * Returns a folder in memory if a few images fit there, because the load of a disk would distort the
- * measurement.
- */
-function findFastFolder(): string {
-  if (!existsSync('/dev/shm')) return tmpdir()
-  const { bavail, bsize } = statfsSync('/dev/shm')
-  return bavail * bsize > 256 * 2 ** 20 ? '/dev/shm' : tmpdir()
-}
-
-const folder = mkdtempSync(join(findFastFolder(), 'parley-bench-'))
+// A few images fit into the folder. The load of a disk would distort the measurement.
+const folder = mkdtempSync(join(findFastFolder(256 * 2 ** 20), 'parley-bench-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 export const getTemporaryPath = (name: string): string => join(folder, name)
 
-/** Environment variables that slow down every start of Node. */
-export const slowVariables = ['NODE_EXTRA_CA_CERTS', 'NODE_OPTIONS'].filter((name) => process.env[name])
+/** Writes a file into the temporary folder. Returns its path. */
+export function writeTemporaryFile(name: string, text: string): string {
+  writeFileSync(getTemporaryPath(name), text)
+  return getTemporaryPath(name)
+}
 
-/** Environment without variables that configure parley or npm. */
-const inherited = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(PARLEY_|npm_|NODE_V8_COVERAGE$)/.test(name)),
-)
-
-const environment = { ...inherited, HOME: folder, XDG_CACHE_HOME: getTemporaryPath('cache') }
-
-export const withoutSlowVariables = (job: TimedCommand): TimedCommand => ({
-  ...job,
-  command: [...slowVariables.map((name) => `unset ${name}`), job.command].join('; '),
-})
+/** Environment of all commands. The benchmark adds the address of its server. */
+export const environment: Record<string, string | undefined> = {
+  PATH: process.env.PATH,
+  HOME: folder,
+  PARLEY_ACCESS_TOKEN: 't',
+  PARLEY_API_KEY: 'k',
+}
 
 /** Module that writes the peak memory of its Node process, in KiB, when the process exits. */
-const peakReporter = getTemporaryPath('peak.cjs')
-writeFileSync(
-  peakReporter,
+const peakReporter = writeTemporaryFile(
+  'peak.cjs',
   `const { readFileSync, writeFileSync } = require('node:fs')
   const peak = () => /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]
   process.on('exit', () => writeFileSync(process.env.PEAK_FILE, peak()))`,
 )
 
-/** Runs a command to its end. Returns the milliseconds. Throws if the command fails. */
-function measureMs({ command, env }: TimedCommand): Promise<number> {
+/** Runs a command line of bash to its end. Returns the milliseconds. Throws if the command fails. */
+function measureMs(command: string, env: Record<string, string> = {}): Promise<number> {
   const start = performance.now()
   const child = spawn('bash', ['-c', `exec 0</dev/null >/dev/null; set -o pipefail; ${command}`], {
     env: { ...environment, ...env },
@@ -70,18 +51,18 @@ function measureMs({ command, env }: TimedCommand): Promise<number> {
 }
 
 /** Returns the peak memory of a command with one Node process. */
-export async function measurePeakMiB(job: TimedCommand): Promise<number> {
+export async function measurePeakMiB(command: string): Promise<number> {
   const file = getTemporaryPath('peak')
-  await measureMs({ ...job, env: { ...job.env, NODE_OPTIONS: `--require ${peakReporter}`, PEAK_FILE: file } })
+  await measureMs(command, { NODE_OPTIONS: `--require ${peakReporter}`, PEAK_FILE: file })
   return Number(readFileSync(file, 'utf8')) / 1024
 }
 
-/** Returns the median time of each job. The jobs run in turns, so that noise affects all jobs equally. */
-export async function measureMedians(jobs: TimedCommand[], rounds: number): Promise<number[]> {
-  const times: number[][] = jobs.map(() => [])
-  for (const job of jobs) await measureMs(job)
+/** Returns the median time of each command. They run in turns, so that noise affects all equally. */
+export async function measureMedians(commands: string[], rounds: number): Promise<number[]> {
+  const times: number[][] = commands.map(() => [])
+  for (const command of commands) await measureMs(command)
   for (let round = 0; round < rounds; round++) {
-    for (const [index, job] of jobs.entries()) times[index]?.push(await measureMs(job))
+    for (const [index, command] of commands.entries()) times[index]?.push(await measureMs(command))
   }
   return times.map(median)
 }

@@ -1,30 +1,21 @@
-import { writeFileSync } from 'node:fs'
-import { getTemporaryPath, parleyPath } from './measure.ts'
-import { type BenchRow, createServerEnvironment } from './rows.ts'
+import { writeTemporaryFile } from './measure.ts'
+import { type BenchRow, compare } from './rows.ts'
 import { createSessionEvents } from './server.ts'
 
 /** Creates the rows of long sessions. */
-export function createSessionRows(node: string, url: string): BenchRow[] {
-  const events = getTemporaryPath('session.ndjson')
-  const rules = getTemporaryPath('rules.json')
-  writeFileSync(events, createSessionEvents().join('\n'))
-  writeFileSync(rules, '{"rules":[{"tool":"bash","input":{"command":"ls *"},"decision":"allow"}]}')
-  const jobs = {
-    '`events list --raw` of 100,000 events': 'events list -s long --raw',
-    '`events follow --history --raw` of 100,000 events': 'events follow -s long --history --raw',
-    '`policy check` of 100,000 events': `policy check ${rules} ${events} --raw`,
-  }
-  return Object.entries(jobs).map(([work, argv]) => ({
-    work,
-    against: '`jq -c` over the same bytes',
-    job: {
-      command: `'${node}' '${parleyPath}' ${argv} -q > ${getTemporaryPath('listed')}`,
-      env: createServerEnvironment(url),
-    },
-    baseline: { command: `jq -c . ${events} > ${getTemporaryPath('listed2')}` },
-    rounds: 3,
-    budget: [2, 2],
-    memory: 110,
-    tools: ['jq'],
-  }))
+export function createSessionRows(parley: string): BenchRow[] {
+  const events = writeTemporaryFile('session.ndjson', createSessionEvents().join('\n'))
+  const allow = '{"rules":[{"tool":"bash","input":{"command":"ls *"},"decision":"allow"}]}'
+  const rules = writeTemporaryFile('rules.json', allow)
+  return [
+    ['`events list --raw`', 'events list -s long'],
+    ['`events follow --history --raw`', 'events follow -s long --history'],
+    ['`policy check`', `policy check ${rules} ${events}`],
+  ].map(([work, argv]) =>
+    compare(
+      [`${work} of 100,000 events`, `${parley} ${argv} --raw -q > ${events}.listed`],
+      ['`jq -c` over the same bytes', `jq -c . ${events} > ${events}.printed`],
+      { rounds: 3, budget: [2, 2], memory: 110, tools: ['jq'] },
+    ),
+  )
 }

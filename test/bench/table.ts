@@ -2,7 +2,7 @@
 export interface MeasuredRow {
   work: string
   against: string
-  /** The budget. Empty if the result is only reported. */
+  /** The budget. */
   most: string
   shown: string
   brief: string
@@ -10,17 +10,13 @@ export interface MeasuredRow {
 }
 
 export const formatTableLine = ({ work, against, most, shown, isOver }: MeasuredRow): string =>
-  `| ${work} | ${against} | ${most || 'reported'} | ${shown} | ${isOver ? '**over**' : most && 'ok'} |`
+  `| ${work} | ${against} | ${most} | ${shown} | ${isOver ? '**over**' : 'ok'} |`
 
-/**
- * Returns the README with its table replaced by new measurements, one column for each Node. Rows without a
- * budget are omitted.
- */
+/** Returns the README with its table replaced by new measurements, one column for each Node. */
 export function replaceTable(
   readme: string,
   { columns, about }: { columns: { node: string; rows: MeasuredRow[] }[]; about: string },
 ): string {
-  const rows = (columns[0]?.rows ?? []).filter(({ most }) => most !== '')
   const createCell = (measured: MeasuredRow[], { work, against }: MeasuredRow) => {
     const found = measured.find((each) => each.work === work && each.against === against)
     return found?.isOver ? `**${found.brief}**` : (found?.brief ?? '')
@@ -28,7 +24,7 @@ export function replaceTable(
   const lines = [
     `| work | against | at most on Node 20; 24, 26 | ${columns.map(({ node }) => node).join(' | ')} |`,
     `|---|---|---|${'---|'.repeat(columns.length)}`,
-    ...rows.map(
+    ...(columns[0]?.rows ?? []).map(
       (row) =>
         `| ${row.work} | ${row.against} | ${row.most} | ${columns.map((each) => createCell(each.rows, row)).join(' | ')} |`,
     ),

@@ -41,7 +41,7 @@ export default function setUp(): () => void {
   process.umask(0o022)
   // On macOS the temporary folder is a symbolic link, but parley prints real paths, so tests need the real
   // path.
-  const folder = mkdtempSync(join(realpathSync.native(findFastFolder()), 'parley-tests-'))
+  const folder = mkdtempSync(join(realpathSync.native(findFastFolder(neededBytes)), 'parley-tests-'))
   chmodSync(folder, 0o1777)
   process.env.TMPDIR = folder
   process.env.TEMP = folder
@@ -56,7 +56,7 @@ const neededBytes = 4 * 2 ** 30
  * Returns the default temporary folder if TMPDIR is set, or if the fast folder is too small or cannot contain
  * programs.
  */
-function findFastFolder(): string {
+export function findFastFolder(neededBytes: number): string {
   const folder = '/dev/shm'
   if (process.platform !== 'linux' || process.env.TMPDIR !== undefined) return tmpdir()
   const isSuitable = /^\S+ \/dev\/shm tmpfs rw(?!\S*,noexec)/m.test(readFileSync('/proc/mounts', 'utf8'))
