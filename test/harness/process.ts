@@ -19,7 +19,7 @@ interface ProcessOptions {
   program?: string[]
 }
 
-interface Ended {
+export interface Ended {
   code: number | null
   signal: NodeJS.Signals | null
   out: string
@@ -98,6 +98,12 @@ export function start(argv: string[], options: ProcessOptions = {}): StartedProc
       child.on('close', (code, signal) => resolve({ code, signal, out, err }))
     }),
   }
+}
+
+/** Returns the variable that makes a started process run this code first. */
+export const preloading = (code: string) => {
+  const file = join(temporaryFolder({ 'preload.cjs': code }), 'preload.cjs')
+  return { NODE_OPTIONS: `--require ${JSON.stringify(file)}` }
 }
 
 export const execute = (argv: string[], options?: ProcessOptions) => start(argv, options).ended

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { startEmulatorServer } from '../../src/emulator/server.ts'
 import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { bash } from '../harness/events.ts'
+import type { Ended } from '../harness/process.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
 import { createAgentService } from '../harness/session-service.ts'
-import type { ProcessResult } from './strace.ts'
 
 /** Files of a run's folder. */
 export interface RunFiles {
@@ -24,7 +24,7 @@ interface Service {
 }
 
 export interface RunObservation {
-  ended: ProcessResult
+  ended: Ended
   files: RunFiles
   service: Service
 }

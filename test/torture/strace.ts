@@ -1,22 +1,21 @@
-import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { childEnvironment } from '../harness/environment.ts'
-import { binary } from '../harness/process.ts'
+import { type Ended, execute } from '../harness/process.ts'
+import { homeVariables, readText } from '../harness/run.ts'
 
 /** System calls that create or change a file, and the errors that the system may return for each call. */
+const writing = ['ENOSPC', 'EIO', 'EINTR']
+const naming = ['ENOSPC', 'EIO']
 const failures: Record<string, string[]> = {
-  ...Object.fromEntries(
-    ['openat', 'write', 'pwrite64', 'writev', 'fsync', 'fdatasync'].map((name) => [
-      name,
-      ['ENOSPC', 'EIO', 'EINTR'],
-    ]),
-  ),
-  ...Object.fromEntries(['rename', 'link', 'mkdir'].map((name) => [name, ['ENOSPC', 'EIO']])),
-  ftruncate: ['EIO', 'EINTR'],
-  unlink: ['EIO'],
+  ...{
+    openat: writing,
+    write: writing,
+    pwrite64: writing,
+    writev: writing,
+    fsync: writing,
+    fdatasync: writing,
+  },
+  ...{ rename: naming, link: naming, mkdir: naming, ftruncate: ['EIO', 'EINTR'], unlink: ['EIO'] },
 }
-const changing = Object.keys(failures)
 
 /** System call that may change a file in the folder of a run. */
 export interface SystemCall {
@@ -39,53 +38,31 @@ export interface RunSettings {
   env: Record<string, string>
 }
 
-export interface ProcessResult {
-  code: number | null
-  signal: NodeJS.Signals | null
-  out: string
-  err: string
-}
-
 const fixedNames = join(import.meta.dirname, 'fixed-names.cjs')
 
-/** Runs the built program, under strace if strace has arguments. */
-async function start({ folder, argv, env }: RunSettings, strace: string[] = []): Promise<ProcessResult> {
-  const words = [process.execPath, binary, ...argv]
-  const [command = '', ...rest] = strace.length > 0 ? ['strace', ...strace, ...words] : words
-  const child = spawn(command, rest, {
-    cwd: join(folder, 'cwd'),
-    env: {
-      ...childEnvironment,
-      HOME: join(folder, 'home'),
-      TMPDIR: join(folder, 'tmp'),
-      NODE_DISABLE_COMPILE_CACHE: '1',
-      // With one thread, the calls are always in the same order, so the number of a call always means the
-      // same call.
-      UV_THREADPOOL_SIZE: '1',
-      ...(strace.length > 0 ? { NODE_OPTIONS: `--require ${JSON.stringify(fixedNames)}` } : {}),
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let [out, err] = ['', '']
-  child.stdout.on('data', (chunk) => {
-    out += chunk
-  })
-  child.stderr.on('data', (chunk) => {
-    err += chunk
-  })
-  return new Promise((resolve) => {
-    child.on('close', (code, signal) => resolve({ code, signal, out, err }))
-  })
-}
+const getVariables = ({ folder, env }: RunSettings) => ({
+  ...homeVariables(join(folder, 'home')),
+  TMPDIR: join(folder, 'tmp'),
+  NODE_DISABLE_COMPILE_CACHE: '1',
+  // With one thread, the calls are always in the same order, so the number of a call always means the same call.
+  UV_THREADPOOL_SIZE: '1',
+  ...env,
+})
 
-export const runWithoutFault = (run: RunSettings): Promise<ProcessResult> => start(run)
+export const runWithoutFault = (run: RunSettings): Promise<Ended> =>
+  execute(run.argv, { cwd: join(run.folder, 'cwd'), env: getVariables(run) })
+
+const trace = (run: RunSettings, flags: string[]): Promise<Ended> =>
+  execute(run.argv, {
+    cwd: join(run.folder, 'cwd'),
+    env: { ...getVariables(run), NODE_OPTIONS: `--require ${JSON.stringify(fixedNames)}` },
+    within: ['strace', '-f', '-qq', '-s', '0', '-o', join(run.folder, 'calls'), ...flags],
+  })
 
 /** Runs the program, and returns the system calls that may change files in its folder. */
-export async function traceCalls(run: RunSettings): Promise<{ ended: ProcessResult; calls: SystemCall[] }> {
-  const log = join(run.folder, 'calls')
-  const ended = await start(run, ['-f', '-y', '-qq', '-s', '0', '-o', log, '-e', `trace=${changing.join()}`])
-  return { ended, calls: findCalls(readFileSync(log, 'utf8'), run.folder) }
+export async function traceCalls(run: RunSettings) {
+  const ended = await trace(run, ['-y', '-e', `trace=${Object.keys(failures).join()}`])
+  return { ended, calls: findCalls(readText(run.folder, 'calls'), run.folder) }
 }
 
 function findCalls(log: string, folder: string): SystemCall[] {
@@ -114,13 +91,10 @@ export const listPossibleFaults = (call: SystemCall): InjectedFault[] =>
 export async function runWithFault(
   run: RunSettings,
   { call: { name, file, number }, what }: InjectedFault,
-): Promise<ProcessResult & { isInjected: boolean }> {
-  const log = join(run.folder, 'calls')
-  const how = what === 'SIGKILL' ? 'signal=KILL' : `error=${what}`
-  const ended = await start(run, [
-    ...['-f', '-qq', '-s', '0', '-o', log],
-    ...['-P', join(run.folder, file), '-e', `trace=${name}`, '-e', `inject=${name}:${how}:when=${number}`],
-  ])
-  const isInjected = /\(INJECTED\)|killed by SIGKILL/.test(readFileSync(log, 'utf8'))
+): Promise<Ended & { isInjected: boolean }> {
+  const how = `${what === 'SIGKILL' ? 'signal=KILL' : `error=${what}`}:when=${number}`
+  const path = join(run.folder, file)
+  const ended = await trace(run, ['-P', path, '-e', `trace=${name}`, '-e', `inject=${name}:${how}`])
+  const isInjected = /\(INJECTED\)|killed by SIGKILL/.test(readText(run.folder, 'calls'))
   return { ...ended, isInjected }
 }
