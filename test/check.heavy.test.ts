@@ -10,5 +10,4 @@ test('C30: config check waits 30 s for a silent session service, even if the set
     stdin: '',
   })
   expect(ended).toMatchObject({ code: 10, out: expect.stringContaining('no byte arrived for 30 s') })
-  await server.close()
 })

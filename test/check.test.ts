@@ -27,7 +27,6 @@ async function checkServer(script: Script, flags: string[] = [], env: Record<str
   const server = await serve(script)
   const world = { env: { ...envFor(server), ...env }, exchange: 'network' as const, stdin: '' }
   const ended = await run([...check, ...flags], world)
-  await server.close()
   return { ...ended, received: server.requests, results: resultsOf(ended.out) }
 }
 

@@ -1,23 +1,18 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import { execute, start } from './harness/process.ts'
+import { expect, test } from 'vitest'
+import { execute, preloading, start } from './harness/process.ts'
 import { answering, message, readText, run, temporaryFolder } from './harness/run.ts'
 import { envFor, response, type Script, serve } from './harness/server.ts'
 import { createSignal } from './harness/session-service.ts'
 
 const isWindows = process.platform === 'win32'
 
-/**
- * Returns a folder, and an environment in which the built program first runs `code` and then behaves as on
- * Windows.
- */
-function createWindows(code = '') {
-  const cwd = temporaryFolder()
-  const preload = join(cwd, 'preload.cjs')
-  writeFileSync(preload, `Object.defineProperty(process, 'platform', { value: 'win32' })\n${code}`)
-  return { cwd, env: { NODE_OPTIONS: `--require ${JSON.stringify(preload)}` } }
-}
+/** Returns a folder, and variables with which the built program runs `code` and then behaves as on Windows. */
+const createWindows = (code = '') => ({
+  cwd: temporaryFolder(),
+  env: preloading(`Object.defineProperty(process, 'platform', { value: 'win32' })\n${code}`),
+})
 
 /**
  * Returns code that makes a function of node:fs fail this number of times if its first argument ends with
@@ -33,11 +28,7 @@ const failing = (name: string, { code, times, end = '' }: { code: string; times:
      return ${name}(first, ...more)
    }`
 
-async function serving(script: Script) {
-  const server = await serve(script)
-  onTestFinished(() => server.close())
-  return envFor(server)
-}
+const serving = async (script: Script) => envFor(await serve(script))
 
 const answer = response(message('Hi'))
 
@@ -131,7 +122,7 @@ test.each([
   const ended = await execute(['chat', 'x', '-o', 'a.txt'], { cwd, env: { ...env, ...pointed } })
   expect(ended).toMatchObject({ code, signal: null, out: '' })
   expect(ended.err).toBe('parley: interrupted: the request was sent; it may have been carried out\n')
-  expect(readdirSync(cwd)).toEqual(['preload.cjs'])
+  expect(readdirSync(cwd)).toEqual([])
 })
 
 test('on Windows a batch finishes its running requests after the first SIGINT and exits with 130', async () => {

@@ -325,7 +325,6 @@ async function observe(words: string[], row: Row): Promise<Observed> {
     ...(tty && { tty, columns: 80, rows: 24 }),
     runPager: async (command) => paged.push(command) - 1,
   })
-  await server?.close()
   const sent = requests.map(({ method, url, headers, text }) => ({ method, url, headers, text }))
   if (row.isTimed) return { code, err: '', posts: sent.filter(({ method }) => method === 'POST') }
   const observed = { code, out, err, sent, paged, files: readFolder(cwd) }

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { expect, onTestFailed, TestRunner } from 'vitest'
 import type { Host, StdStream } from '../../src/basic-context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
@@ -10,6 +10,7 @@ import { main } from '../../src/main.ts'
 import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
 import { createSteadyClock } from './clock.ts'
 import { requireFormats } from './formats.ts'
+import { createStdout } from './stdout.ts'
 
 /**
  * Parts of the host that a test may replace. Defaults: streams that accept everything, a clock that is 50 times
@@ -183,31 +184,26 @@ async function* pieces(
 /** Creates an output stream, and a function that returns the bytes that it has accepted. */
 export function createCollector(isTerminal = false): { end: StdStream; bytes(): Buffer } {
   const chunks: Buffer[] = []
-  const stream = new Writable({
-    write(chunk: Buffer, _, done) {
-      chunks.push(chunk)
-      done()
-    },
-  })
-  return { end: { isTerminal, open: () => stream, writeSync: () => 0 }, bytes: () => Buffer.concat(chunks) }
+  const end = createStdout((chunk, done) => {
+    chunks.push(chunk)
+    done()
+  }, isTerminal)
+  return { end, bytes: () => Buffer.concat(chunks) }
 }
 
 /** Creates a clock that is faster than real time, so that waits of a run are short. */
 export const createFastClock = (times = 50): Host['timers'] => createSteadyClock(times)
 
-/** Returns a network replacement that answers every request with the same response. */
-export function answering(
-  body: string | Uint8Array | (string | Uint8Array)[],
-  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
-): Exchange {
-  return async () => ({
-    status,
-    statusText: '',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: pieces(body),
-    close() {},
-  })
-}
+/** Returns a network replacement that answers every request with the same response. Default type: JSON. */
+export const answering =
+  (
+    body: string | Uint8Array | (string | Uint8Array)[],
+    { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+  ): Exchange =>
+  async () => {
+    const head = { status, statusText: '', headers: { 'content-type': 'application/json', ...headers } }
+    return { ...head, body: pieces(body), close() {} }
+  }
 
 /** Returns the body of a chat response with this answer. */
 export const message = (text: string, more: object = {}) =>

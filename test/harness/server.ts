@@ -1,5 +1,6 @@
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { onTestFinished, TestRunner } from 'vitest'
 
 export interface ScriptedServer {
   url: string
@@ -7,8 +8,6 @@ export interface ScriptedServer {
   /** Complete requests, as text. */
   requests: string[]
   connections: number
-  /** Arrival time of each request, in milliseconds of `performance.now`. */
-  times: number[]
   sockets: Set<Socket>
   /** Stops accepting connections. */
   stop(): void
@@ -26,7 +25,10 @@ export interface ServeOptions {
   onConnection?(socket: Socket, count: number): void
 }
 
-/** Starts a server on loopback. The script writes the bytes of the response to each request. */
+/**
+ * Starts a server on loopback. The script writes the bytes of the response to each request. The server closes
+ * at the end of the test. A hook or a concurrent test, which has no current test, closes its server itself.
+ */
 export async function serve(faultyScript: Script, options: ServeOptions = {}): Promise<ScriptedServer> {
   const isFaultless = process.env.TEST_PROOF === 'answers'
   const script = isFaultless ? (await import('./faultless.ts')).answerWithoutFault('ok') : faultyScript
@@ -37,7 +39,6 @@ export async function serve(faultyScript: Script, options: ServeOptions = {}): P
     port: 0,
     requests: [],
     connections: 0,
-    times: [],
     sockets: new Set(),
     stop: () => void server.close(),
     close: () =>
@@ -59,7 +60,6 @@ export async function serve(faultyScript: Script, options: ServeOptions = {}): P
     const read = createRequestReader()
     socket.on('data', (chunk) => {
       for (const request of read(chunk)) {
-        scripted.times.push(performance.now())
         scripted.requests.push(request)
         script(socket, request, scripted.requests.length, scripted.requests)
       }
@@ -72,6 +72,7 @@ export async function serve(faultyScript: Script, options: ServeOptions = {}): P
   const address = server.address()
   scripted.port = typeof address === 'object' ? (address?.port ?? 0) : 0
   const shown = host.includes(':') ? `[${host}]` : host
+  if (TestRunner.getCurrentTest() !== undefined) onTestFinished(scripted.close)
   scripted.url = `http${tls ? 's' : ''}://${shown}:${scripted.port}`
   return scripted
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import type { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
 import { realTimers, type Timers } from '../../src/timers.ts'
@@ -10,6 +9,7 @@ import { createIdleClock } from './clock.ts'
 import { type Event, endTurn, running, waitsFor } from './events.ts'
 import { createCutBody, createResponse } from './responses.ts'
 import { createInterrupt, parseLines, type RunOptions, readText, run, temporaryFolder } from './run.ts'
+import { createStdout } from './stdout.ts'
 
 /** Creates a signal that a test triggers by hand. */
 export function createSignal() {
@@ -641,12 +641,9 @@ export async function* typeAndWait(text: string) {
  */
 export function createSignalOptions(onText: (text: string) => void) {
   const { onSignal, interrupt } = createInterrupt()
-  const printed = new Writable({
-    write(chunk, _encoding, done) {
-      onText(String(chunk))
-      done()
-    },
+  const stdout = createStdout((chunk, done) => {
+    onText(String(chunk))
+    done()
   })
-  const stdout = { isTerminal: false, open: () => printed, writeSync: () => 0 }
   return { options: { stdout, onSignal } satisfies RunOptions, sendSignal: () => interrupt(143) }
 }

@@ -80,5 +80,4 @@ test('--errors github prints a vertical bar before each line of stderr if parley
   expect((await ended).err).toMatch(
     /^\| parley: (interrupted: .*)\n::error title=parley chat%3A signal \(exit 143\)::\1\n$/,
   )
-  await server.close()
 })

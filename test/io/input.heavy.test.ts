@@ -25,7 +25,6 @@ test.each<[string, string, Parameters<typeof runAtTerminal>[2]]>([
   const screens = (await Promise.all(runs)).map(({ screen }) => screen.slice(screen.indexOf('^C') + 2).trim())
   expect(new Set(screens)).toEqual(new Set(['parley: interrupted: nothing was sent']))
   expect(server.requests).toEqual([])
-  server.close()
 })
 
 test('G31: after Ctrl-C, a batch sends no request for an unfinished line of its input (needs script)', async () => {
@@ -42,5 +41,4 @@ test('G31: after Ctrl-C, a batch sends no request for an unfinished line of its 
   for (const { screen } of await Promise.all(runs))
     expect(screen).toMatch(/\^C.*parley: interrupted: 0 ok · 0 failed/s)
   expect(server.requests).toEqual([])
-  server.close()
 })

@@ -1,14 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createIdleClock } from '../harness/clock.ts'
 import { bash, says, userSays, waitsFor } from '../harness/events.ts'
 import { answering, message, type RunOptions, readJson, run, temporaryFolder } from '../harness/run.ts'
 import { openAgent } from '../harness/session-service.ts'
-
-const asEnd = (stream: Writable) => ({ isTerminal: false, open: () => stream, writeSync: () => 0 })
+import { createFailingStdout, createStdout } from '../harness/stdout.ts'
 
 const long = 'x'.repeat(100_000)
 const page = JSON.stringify({ data: [{ id: 'e1', ...says(long) }] })
@@ -16,7 +14,7 @@ const chunk = JSON.stringify({ candidates: [{ content: { parts: [{ text: long }]
 
 /** Runs parley until a deadline with a stdout that accepts no bytes. */
 async function runUnread(argv: string[], world: RunOptions) {
-  const unread = { stdout: asEnd(new Writable({ write() {} })), timers: createIdleClock(), stdin: '' }
+  const unread = { stdout: createFailingStdout(0), timers: createIdleClock(), stdin: '' }
   const ended = await run([...argv, '--deadline', '60', '--errors', 'json'], { ...unread, ...world })
   const lines = ended.err.trimEnd().split('\n')
   return { code: ended.code, ...JSON.parse(lines.at(-1) ?? '').error }
@@ -93,13 +91,11 @@ describe('O12: deadline of a follower if nothing reads stdout', () => {
 test('O13: a slow reader that finishes before the deadline gets the whole output', async () => {
   let out = ''
   const timers = createIdleClock()
-  const slow = new Writable({
-    write(bytes: Buffer, _, done) {
-      out += bytes
-      void timers.wait(20_000).then(() => done())
-    },
+  const stdout = createStdout((bytes, done) => {
+    out += bytes
+    void timers.wait(20_000).then(() => done())
   })
-  const world = { exchange: answering(message(long)), stdout: asEnd(slow), timers }
+  const world = { exchange: answering(message(long)), stdout, timers }
   const ended = await run(['chat', 'hi', '--deadline', '60'], world)
   expect(ended.code).toBe(0)
   expect(out).toBe(`${long}\n`)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { message, temporaryFolder } from '../harness/run.ts'
 import { response, type Script, serve } from '../harness/server.ts'
@@ -17,7 +17,6 @@ const { inputs, outputs, runs } = parse(
 /** Runs the steps of the action as a runner does. */
 async function runAction(given: Record<string, string>, answer: Script) {
   const server = await serve(answer)
-  onTestFinished(() => server.close())
   const own = { 'base-url': server.url, 'access-token': 't', package: installedPackage }
   const values: Record<string, string> = { ...own, ...given }
   const job = createJob({ RUNNER_TEMP: temporaryFolder() })

@@ -35,7 +35,7 @@ async function startGateway() {
     socket.write(response(message('Hi')))
   })
   const variables = { PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' }
-  return { requested, close: server.close, variables }
+  return { requested, variables }
 }
 
 test('the script of parley help clusters joins three shares in the order of the input (needs bash and jq)', async () => {
@@ -86,10 +86,9 @@ async function runShare(
 }
 
 test('the GitHub matrix of parley help batch requests each line once and joins the results (needs bash and jq)', async () => {
-  const { variables, requested, close } = await startGateway()
+  const { variables, requested } = await startGateway()
   const cache: JobCache = new Map()
   const ended = await Promise.all(shares.map((share) => runShare(share, 1, { variables, cache })))
-  await close()
   expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
   expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)
   const joining = createJob()
@@ -119,7 +118,7 @@ const { batch, join: joining } = parse(gitLab) as {
 const script = batch.script.join('\n')
 
 test('the parallel GitLab jobs of parley help gitlab request each line once and join the results (needs bash and jq)', async () => {
-  const { variables, requested, close } = await startGateway()
+  const { variables, requested } = await startGateway()
   const whole = createJob()
   for (let node = 1; node <= batch.parallel; node++) {
     const job = createJob(variables)
@@ -128,7 +127,6 @@ test('the parallel GitLab jobs of parley help gitlab request each line once and 
     expect(await job.step(script, { env })).toMatchObject({ code: 0 })
     whole.write(`results-${node}.ndjson`, job.read(`results-${node}.ndjson`))
   }
-  await close()
   expect(joining.needs).toEqual(['batch'])
   whole.write('prompts.ndjson', prompts)
   expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 0 })
@@ -160,7 +158,7 @@ const expand = (text: string, env: Record<string, string>) =>
 
 test('the pods of parley help kubernetes request each line once and do not retry a permanent failure (needs sh)', async () => {
   const [container] = parsed.spec.template.spec.containers
-  const { variables, requested, close } = await startGateway()
+  const { variables, requested } = await startGateway()
   const job = createJob()
   for (const name of ['in', 'out']) mkdirSync(join(job.folder, name))
   job.write('in/prompts.ndjson', prompts)
@@ -178,11 +176,9 @@ test('the pods of parley help kubernetes request each line once and do not retry
   // A pod that runs again finds its results, so it sends no request.
   expect(await run(0, variables)).toMatchObject({ code: 0 })
   expect(requested).toHaveLength(count)
-  await close()
   const rule = parsed.spec.podFailurePolicy.rules.find(({ action }) => action === 'FailIndex')
   const refusing = await serve((socket) => socket.write(response('{"error":"no"}', '401 No')))
   job.write('out/0.ndjson', '')
   const { code } = await run(0, { ...variables, PARLEY_BASE_URL: refusing.url })
-  await refusing.close()
   expect(rule?.onExitCodes?.values).toContain(code)
 })

@@ -1,10 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type OutputChunk, rolldown } from 'rolldown'
 import { beforeAll, expect, test } from 'vitest'
 import config from '../../rolldown.config.ts'
-import { execute } from '../harness/process.ts'
-import { temporaryFolder } from '../harness/run.ts'
+import { execute, preloading } from '../harness/process.ts'
+import { readJson, temporaryFolder } from '../harness/run.ts'
 
 const root = join(import.meta.dirname, '../..')
 const chunks = new Map<string, OutputChunk>()
@@ -40,17 +39,12 @@ test('no chunk of the bundle contains an HTTP/2 client', () => {
 
 /** Returns the chunks of the bundle that a run of the built program loads. */
 async function listLoadedChunks(argv: string[]): Promise<string[]> {
-  const folder = temporaryFolder()
-  const [recorder, record] = [join(folder, 'recorder.cjs'), join(folder, 'record.json')]
-  writeFileSync(
-    recorder,
-    `process.on('exit', () => {
-      require('fs').writeFileSync(${JSON.stringify(record)}, JSON.stringify(Object.keys(require.cache)))
-    })`,
-  )
-  const NODE_OPTIONS = `--require ${JSON.stringify(recorder)}`
-  await execute(argv, { env: { NODE_OPTIONS, NODE_DISABLE_COMPILE_CACHE: '1' } })
-  const files: string[] = JSON.parse(readFileSync(record, 'utf8'))
+  const cwd = temporaryFolder()
+  const recording = preloading(`process.on('exit', () => {
+    require('fs').writeFileSync('record.json', JSON.stringify(Object.keys(require.cache)))
+  })`)
+  await execute(argv, { cwd, env: { ...recording, NODE_DISABLE_COMPILE_CACHE: '1' } })
+  const files: string[] = readJson(cwd, 'record.json')
   return files.flatMap((file) => /dist[\\/](?!rolldown-runtime)(.*)\.cjs$/.exec(file)?.[1] ?? []).toSorted()
 }
 

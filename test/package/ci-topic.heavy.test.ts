@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
 import { readTopicBlocks } from '../cli/pages.ts'
@@ -24,7 +24,6 @@ const under = (topic: string, wanted: string): string[] =>
 /** Creates a job with a file of notes, and a gateway that follows the script. */
 async function jobWith(script: Script) {
   const server = await serve(script)
-  onTestFinished(() => server.close())
   const variables = { ...envFor(server), PARLEY_ACCESS_TOKEN: 't', PARLEY_API_KEY: 'k' }
   const job: Job = createJob(variables)
   job.write('notes.md', 'Tea is hot.\n')

@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary } from '../harness/process.ts'
+import { binary, preloading } from '../harness/process.ts'
 import { readText, temporaryFolder } from '../harness/run.ts'
 
 /** Copy of the program whose source can be changed. */
@@ -175,7 +175,6 @@ test.each(['/proc', ''])('K35: parley works without a cache of compiled code if 
 })
 
 test('compiled code is not stored if the disk has less than 64 MiB of room', () => {
-  const full = join(copy, 'full-disk.cjs')
-  writeFileSync(full, "require('node:fs').statfsSync = () => ({ bavail: 1, bsize: 64 * 2 ** 20 })")
-  expect(help(() => {}, { NODE_OPTIONS: `--require ${full}` })).toMatchObject({ text: original, kept: [] })
+  const full = preloading("require('node:fs').statfsSync = () => ({ bavail: 1, bsize: 64 * 2 ** 20 })")
+  expect(help(() => {}, full)).toMatchObject({ text: original, kept: [] })
 })

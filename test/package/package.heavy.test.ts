@@ -16,7 +16,7 @@ import { topics } from '../../src/cli/topics.ts'
 import { meetsRequirement } from '../harness/needs.ts'
 import { installNode } from '../harness/node.ts'
 import { npm, pack } from '../harness/npm.ts'
-import { execute, type StartedEmulator, startEmulator } from '../harness/process.ts'
+import { execute, preloading, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { message, readJson, readText, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { runAtTerminal } from '../harness/typing.ts'
@@ -98,10 +98,8 @@ test('npm installs the command parley', () => {
 
 /** Makes Node report another version, because parley checks only the reported version. */
 const claiming = (version: string) => {
-  const claim = join(temporaryFolder(), 'claim.cjs')
   const versions = `{ ...process.versions, node: '${version}' }`
-  writeFileSync(claim, `Object.defineProperty(process, 'versions', { value: ${versions} })`)
-  return { NODE_OPTIONS: `--require ${JSON.stringify(claim)}` }
+  return preloading(`Object.defineProperty(process, 'versions', { value: ${versions} })`)
 }
 
 const oldest = manifest.engines.node.replace('>=', '')
@@ -219,7 +217,6 @@ describe.each(versions)('packed package on Node %s', (version) => {
     const proxy = await serve((socket) => socket.end(response('', '407 Who are you?')))
     const proxied = { ...env, HTTPS_PROXY: proxy.url, PARLEY_BASE_URL: 'https://a.test' }
     expect((await execute(['chat', 'hi'], { program, cwd, env: proxied, stdin: '' })).code).toBe(3)
-    await proxy.close()
   })
 
   test('the packed program prompts and lays out text on a terminal (needs script)', async () => {
@@ -250,11 +247,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     ]
     expect(await shown('config init --profile typed', answers)).not.toContain('canary')
     const slow = await serve((socket) => setTimeout(() => socket.end(response(message('Hi'))), 1000))
-    try {
-      expect(await shown('chat hi', [], envFor(slow))).toContain('waiting for the answer')
-    } finally {
-      await slow.close()
-    }
+    expect(await shown('chat hi', [], envFor(slow))).toContain('waiting for the answer')
   })
 
   test('the tests of the packed program load all of its files', () => {

@@ -86,7 +86,6 @@ test.each([
   const job = createJob({ PARLEY_BASE_URL: server.url, PARLEY_ACCESS_TOKEN: 't' })
   job.write('notes.md', 'Tea is hot.')
   const ended = await job.step(block, { shell: ['sh'] })
-  await server.close()
   expect(ended, ended.log).toMatchObject({ code })
   expect(ended.log.includes('Hi\n')).toBe(code === 0)
   expect(ended.log.includes('try again later')).toBe(code === 75)

@@ -16,7 +16,7 @@ import {
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { childEnvironment } from '../harness/environment.ts'
-import { binary, execute } from '../harness/process.ts'
+import { binary, execute, preloading } from '../harness/process.ts'
 import { configFolder, credentials, message, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createProfileHome, noSettings, profileFileContent, token } from './profile-home.ts'
@@ -119,7 +119,6 @@ test.each([
   const written = await execute(set, world)
   expect(written).toMatchObject({ code: 3, out: '', err: expect.stringMatching(/^parley: [^\n]*\n$/) })
   expect(readdirSync(cwd)).toEqual([])
-  await server.close()
 })
 
 test.each([
@@ -210,11 +209,9 @@ test('C07, C08: config set removes the lock and the temporary file of a killed w
 
 test('a signal to config set that holds the lock leaves no extra file (needs signals)', async () => {
   const { cwd, folder, text } = createProfileHome()
-  const preload = join(cwd, 'preload.cjs')
   // The process sends the signal to itself, because a signal from the test could be too late.
-  writeFileSync(
-    preload,
-    `performance.now = () => 0
+  const killing = preloading(`
+       performance.now = () => 0
        const fs = require('node:fs')
        const { openSync } = fs
        let isFirst = true
@@ -224,11 +221,8 @@ test('a signal to config set that holds the lock leaves no extra file (needs sig
            process.kill(process.pid, 'SIGTERM')
          }
          return openSync(name, ...how)
-       }`,
-  )
-  const program = [process.execPath, '--require', preload, binary]
-  const argv = set
-  const { code, signal } = await execute(argv, { cwd, env: noSettings, program })
+       }`)
+  const { code, signal } = await execute(set, { cwd, env: { ...noSettings, ...killing } })
   // parley handles the signal after it has released the lock, so it may already have finished.
   expect([code, signal]).toEqual(code === null ? [null, 'SIGTERM'] : [0, null])
   expect(JSON.parse(text()).profiles.default).toMatchObject({ timeout: 5 })

@@ -1,9 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { execute } from '../harness/process.ts'
+import { execute, preloading } from '../harness/process.ts'
 import { answering, credentials, message, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createProfileHome, noSettings, token } from './profile-home.ts'
@@ -52,7 +51,6 @@ test('K01: the command line of the parley process does not contain the sent secr
   expect((await execute(['chat', 'hello'], world)).out).toBe('Hi\n')
   expect(readText(world.cwd, 'cmdline')).toMatch(/parley\.cjs chat hello $/)
   expect(server.requests[0]).toContain(`Authorization: Bearer ${token}`)
-  await server.close()
 })
 
 test('K04: -v prints headers and URLs without their secrets', async () => {
@@ -121,20 +119,15 @@ test.each([
 
 test('K07, G07: parley reports an uncaught error with its kind and position, never with its content', async () => {
   const cwd = temporaryFolder()
-  const thrower = join(cwd, 'throw.mjs')
-  writeFileSync(
-    thrower,
-    `import { existsSync } from 'node:fs'
-    setInterval(() => { if (existsSync('sent')) throw Object.assign(new Error('canary'), { data: 'canary' }) }, 20)`,
-  )
+  const throwing = preloading(`const { existsSync } = require('node:fs')
+    setInterval(() => { if (existsSync('sent')) throw Object.assign(new Error('canary'), { data: 'canary' }) }, 20)`)
   const server = await serve(() => writeFileSync(join(cwd, 'sent'), ''))
-  const env = { ...envFor(server), NODE_OPTIONS: `--import ${pathToFileURL(thrower)}` }
+  const env = { ...envFor(server), ...throwing }
   const ended = await execute(['chat', 'x', '--no-stdin'], { cwd, env })
   expect(ended).toMatchObject({ code: 1, out: '' })
   expect(ended.err).toMatch(
-    /^parley: a bug in parley \S+: Error at throw\.mjs:\d+:\d+\n {2}please report [^\n]*; the request was sent; it may have been carried out\n$/,
+    /^parley: a bug in parley \S+: Error at preload\.cjs:\d+:\d+\n {2}please report [^\n]*; the request was sent; it may have been carried out\n$/,
   )
-  await server.close()
 })
 
 test('K42: parley redacts a header that contains a credential, whatever its name', async () => {

@@ -1,7 +1,6 @@
 import { readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { execute } from '../harness/process.ts'
+import { execute, preloading } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
 import { createProfileHome } from './profile-home.ts'
 
@@ -26,28 +25,21 @@ test.each([
   ['set back and forth', '(real() % 2 ? 3_600_000 : -3_600_000)'],
 ])('C20: config set with a clock that is %s does not remove the lock of another run', async (_, shift) => {
   const { folder, text, world } = createProfileHome({})
-  const clock = join(world.cwd, 'clock.cjs')
-  writeFileSync(clock, `const real = Date.now; Date.now = () => real() + ${shift}`)
+  const clock = preloading(`const real = Date.now; Date.now = () => real() + ${shift}`)
   // The holder of the lock is slow, so a writer with a wrong clock might clear its lock.
-  const slow = join(world.cwd, 'slow.cjs')
-  writeFileSync(
-    slow,
-    `const fs = require('node:fs')
+  const slow = preloading(`
+     const fs = require('node:fs')
      const { openSync } = fs
      fs.openSync = (path, ...more) => {
        const opened = openSync(path, ...more)
        if (path.endsWith('.parley-lock')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 40)
        return opened
-     }`,
-  )
-  const write = async (name: string, preload: string) => {
-    const env = { ...world.env, NODE_OPTIONS: `--require ${preload}` }
-    const runs = Array.from({ length: 10 }, (_, i) =>
-      execute(['config', 'set', '-q', '--profile', `${name}${i}`, 'timeout', `${i}`], { ...world, env }),
-    )
-    return Promise.all(runs)
-  }
-  const all = (await Promise.all([write('a', slow), write('b', clock)])).flat()
+     }`)
+  const writers = Array.from({ length: 20 }, (_, i) => {
+    const env = { ...world.env, ...(i < 10 ? slow : clock) }
+    return execute(['config', 'set', '-q', '--profile', `p${i}`, 'timeout', `${i}`], { ...world, env })
+  })
+  const all = await Promise.all(writers)
   expect(all.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
   expect(Object.keys(JSON.parse(text()).profiles)).toHaveLength(20)
   expect(leftovers(folder)).toEqual([])

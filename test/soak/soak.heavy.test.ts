@@ -116,7 +116,6 @@ test(
       while (next < runs) ended.push(await runAtRandom(`mark-${next++}`, server))
     }
     await Promise.all(Array.from({ length: concurrency }, work))
-    await server.close()
 
     const codes = [...new Set(ended.map(({ code }) => code))].sort((a, b) => a - b)
     const shares = codes.map((code) => `exit ${code}: ${ended.filter((one) => one.code === code).length}`)

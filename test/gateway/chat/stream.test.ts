@@ -1,8 +1,8 @@
-import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { breaking } from '../../harness/responses.ts'
 import { answering, run, temporaryFolder } from '../../harness/run.ts'
 import { createSignal } from '../../harness/session-service.ts'
+import { createStdout } from '../../harness/stdout.ts'
 import { piece, whole } from '../parts.ts'
 
 const delta = (text: string) =>
@@ -47,20 +47,15 @@ test("--no-stream overrides the profile's stream setting", async () => {
 test('chat prints the first words of a stream while the service still sends', async () => {
   let out = ''
   const printed = createSignal()
-  const stdout = new Writable({
-    write(bytes, _, done) {
-      out += bytes
-      done()
-      printed.trigger()
-    },
+  const stdout = createStdout((bytes, done) => {
+    out += bytes
+    done()
+    printed.trigger()
   })
   // The answer ends only after its first words were printed.
   const body = asEvents(piece('Hello'), piece('', whole))
   const exchange = breaking(body, () => printed.triggered, 'text/event-stream')
-  const { code } = await run(['chat', 'x', '--stream'], {
-    exchange,
-    stdout: { isTerminal: false, open: () => stdout, writeSync: () => 0 },
-  })
+  const { code } = await run(['chat', 'x', '--stream'], { exchange, stdout })
   expect([code, out]).toEqual([0, 'Hello\n'])
 })
 

@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { execute } from '../../harness/process.ts'
+import { execute, preloading } from '../../harness/process.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { envFor, response, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
@@ -11,11 +11,9 @@ test('I15: an image of 100 MB in base64 needs less than four times its size in m
   const server = await serve((socket) => socket.write(response(imageAnswer(inline(huge)))))
   const cwd = temporaryFolder()
   // The process prints its peak memory at the end.
-  const script = join(temporaryFolder(), 'measure.cjs')
-  writeFileSync(script, "process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
-  const env = { ...envFor(server), NODE_OPTIONS: `--require ${JSON.stringify(script)}` }
+  const printing = preloading("process.on('exit', () => console.error(process.resourceUsage().maxRSS))")
+  const env = { ...envFor(server), ...printing }
   const ended = await execute(['image', 'x', '-m', 'm', '--no-stdin', '-q'], { cwd, env })
-  await server.close()
   expect(ended).toMatchObject({ code: 0, out: 'x.png\n' })
   expect(Number(ended.err) * 1024).toBeLessThan(4 * 100_000_000)
   expect(readFileSync(join(cwd, 'x.png')).equals(huge)).toBe(true)

@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { canRun, execute } from '../../harness/process.ts'
+import { canRun, execute, preloading } from '../../harness/process.ts'
 import { temporaryFolder } from '../../harness/run.ts'
 import { envFor, response, type ScriptedServer, serve } from '../../harness/server.ts'
 import { imageAnswer, inline, png } from './image.ts'
@@ -28,9 +28,8 @@ async function image(argv: string[], world: ProcessOptions = {}) {
 }
 
 /** Sends a signal to the process before it writes its nth image, and blocks the write for some time. */
-function signalAtWrite(number: number, signal: string): Record<string, string> {
-  const path = join(temporaryFolder(), 'signal.cjs')
-  const script = `
+const signalAtWrite = (number: number, signal: string) =>
+  preloading(`
     const files = require('node:fs')
     const { writeFileSync } = files
     let count = 0
@@ -38,10 +37,7 @@ function signalAtWrite(number: number, signal: string): Record<string, string> {
       if (++count === ${number}) process.kill(process.pid, '${signal}')
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
       writeFileSync(...given)
-    }`
-  writeFileSync(path, script)
-  return { NODE_OPTIONS: `--require ${JSON.stringify(path)}` }
-}
+    }`)
 
 const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
 test.each(signals)(

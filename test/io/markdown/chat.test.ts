@@ -1,7 +1,7 @@
-import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { messageStop, textDelta } from '../../faults/answers.ts'
 import { answering, message, readText, rejected, run, temporaryFolder } from '../../harness/run.ts'
+import { createStdout } from '../../harness/stdout.ts'
 import { withoutColours } from './print.ts'
 
 const source = '# Title\n\n- **bold** and `code`\n\n|a|b|\n|-|-|\n|1|2|'
@@ -40,15 +40,13 @@ test('chat --stream prints each word of a Markdown answer before the next word a
   const texts = ['| a | b |\n', '|-|-|\n', '| 1 | 2 |\n\n', 'one **two', ' three**', ' four', ' five']
   const streamed = answering([...texts.map(textDelta), messageStop], eventStream)
   const written: string[] = []
-  const stdout = new Writable({
-    write(chunk: Buffer, _, done) {
-      written.push(withoutColours(chunk.toString()))
-      done()
-    },
-  })
+  const stdout = createStdout((chunk, done) => {
+    written.push(withoutColours(chunk.toString()))
+    done()
+  }, true)
   const { code } = await run(['chat', 'hi', '--stream'], {
     exchange: streamed,
-    stdout: { isTerminal: true, columns: 80, open: () => stdout, writeSync: () => 0 },
+    stdout: { ...stdout, columns: 80 },
   })
   expect(code).toBe(0)
   expect(written).toEqual(['a │ b\n──┼──\n1 │ 2\n', '\none', ' two three', ' four', ' five\n'])
