@@ -23,6 +23,8 @@ const interruptPollMs = 1_000
 
 const interruptEvent = { type: 'user.interrupt' }
 
+const statesAfter = { sent: 'unknown', accepted: 'accepted', unknown: 'unknown', refused: 'wanted' } as const
+
 /** Times for the session to become idle: after a limit is exceeded, and after the interrupt. */
 const [graceMs, maxInterruptMs] = [1000, 30_000]
 
@@ -37,13 +39,14 @@ export class LimitEnforcer {
   readonly #meter: UsageMeter
   #cancelQuery = () => {}
   #excessText = ''
-  #attempt = Promise.resolve()
-  #attemptDeadline: Deadline | undefined
-  #failure: unknown
-  #isUnconfirmed = false
+  /** Passes when the session has ended its work, so that no interrupt is needed. */
+  readonly #workEnd: Deadline
+  /** Result: the failure if the run could not post its interrupt. */
+  #interrupted: Promise<unknown> | undefined
 
   constructor(run: SessionRun) {
     this.#run = run
+    this.#workEnd = run.parts.deadline.narrow(Infinity, 'the session became idle')
     this.#meter = new UsageMeter(run.plan.limits)
   }
 
@@ -78,13 +81,13 @@ export class LimitEnforcer {
    * run: for an exceeded limit, or otherwise `error`.
    */
   async end(error: unknown): Promise<unknown> {
-    if (!isWaitingError(error)) this.#cancelInterrupt()
+    if (this.#hasEnded || !isWaitingError(error)) this.#workEnd.pass()
     if (this.#isStopped && this.#needsUsage && !this.#meter.hasTotal) await this.#queryAndCheck()
-    await this.#attempt
+    const failure = await this.#interrupted
     const { limitWarning } = this.#meter
     if (!this.#run.isOverLimit && limitWarning !== undefined) this.#run.context.messages.warn(limitWarning)
     if (this.#run.isOverLimit || this.#run.follower.state.isHalted) this.#warnOfOpenRuns()
-    return this.#findFailure(error)
+    return failure ?? this.#findFailure(error)
   }
 
   /** An interrupt does not end workflow runs, so they may continue to spend. */
@@ -107,7 +110,7 @@ export class LimitEnforcer {
 
   close(): void {
     this.#cancelQuery()
-    this.#cancelInterrupt()
+    this.#workEnd.pass()
   }
 
   get #isStopped(): boolean {
@@ -146,100 +149,81 @@ export class LimitEnforcer {
   }
 
   #interruptAtLimit(): void {
-    if (this.#run.interrupt === 'sent') return
-    if (this.#updateExcess() === '') return
-    if (this.#run.interrupt === 'unwanted') this.#run.interrupt = 'wanted'
-    if (this.#hasEnded) this.#cancelInterrupt()
-    else if (!this.#attemptDeadline) {
-      const deadline = this.#run.parts.deadline.narrow(Infinity, 'the session became idle')
-      this.#attemptDeadline = deadline
-      this.#attempt = this.#attempt.then(async () => {
-        await this.#interrupt(deadline)
-        await this.#pollUntil(() => this.#hasEnded || this.#run.hasStoppedFollowing, deadline)
-      })
-    }
-  }
-
-  /** Ends the attempt to interrupt. If the session works again later, another attempt starts. */
-  #cancelInterrupt(): void {
-    this.#attemptDeadline?.pass()
-    this.#attemptDeadline = undefined
-  }
-
-  async #interrupt(deadline: Deadline): Promise<void> {
-    const { context, parts } = this.#run
-    await deadline.wait(graceMs)
-    if (deadline.hasPassed || this.#run.interrupt === 'sent') return
-    if (this.#hasEnded) return this.#cancelInterrupt()
-    parts.deadline.moveTo(context.host.timers.now() + maxInterruptMs)
-    try {
-      await this.#post(deadline)
-      this.#run.interrupt = 'sent'
-    } catch (error) {
-      const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
-      this.#run.interrupt = 'wanted'
-      // The session became idle during the attempt, so no interrupt is needed.
-      if (refusal && this.#attemptDeadline !== deadline) return this.#run.parts.deadline.moveTo(Infinity)
-      this.#failure = refusal ? this.#createRefusedInterruptError(refusal) : error
-      this.#run.parts.deadline.pass()
-      this.#run.follower.close()
-    }
-  }
-
-  async #pollUntil(isOver: () => boolean, deadline: Deadline): Promise<void> {
-    const { follower } = this.#run
-    while (!isOver()) {
-      await deadline.wait(interruptPollMs)
-      if (deadline.hasPassed) return
-      await follower.refresh().catch(ignoreCliError)
-      follower.wake()
-    }
+    if (this.#run.isOverLimit || this.#updateExcess() === '') return
+    this.#run.interrupt = 'wanted'
+    this.#interrupted = this.#interrupt()
   }
 
   /**
-   * Posts the interrupt again and again until the service may have accepted it. Throws a `CliError` if the
-   * service refuses it, or if `deadline` passes first.
+   * Interrupts the session once it has worked for 1 s after the limit. If the work ends first, continues to
+   * wait, because the session may work again. After the interrupt, reads lists until the session is idle.
    */
-  async #post(deadline: Deadline): Promise<void> {
-    const { audit, context, follower } = this.#run
-    const access = { ...this.#run, parts: { ...this.#run.parts, deadline } }
+  async #interrupt(): Promise<unknown> {
+    const { follower, parts } = this.#run
+    while (this.#run.interrupt === 'wanted') {
+      await this.#workEnd.wait(graceMs)
+      if (this.#workEnd.hasPassed) return undefined
+      if (this.#hasEnded) continue
+      try {
+        await this.#post()
+      } catch (error) {
+        const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
+        if (refusal && this.#workEnd.passed === this.#workEnd) return undefined
+        parts.deadline.pass()
+        follower.close()
+        return refusal ? this.#createRefusedInterruptError(refusal) : error
+      }
+    }
+    while (!this.#hasEnded && !this.#run.hasStoppedFollowing) {
+      await this.#workEnd.wait(interruptPollMs)
+      if (this.#workEnd.hasPassed) break
+      await follower.refresh().catch(ignoreCliError)
+      follower.wake()
+    }
+    return undefined
+  }
+
+  /**
+   * Posts the interrupt again and again until the service may have accepted it, or until the session has ended
+   * its work. Throws a `CliError` if the service refuses the interrupt, or after 30 s.
+   */
+  async #post(): Promise<void> {
+    const { audit, context, follower, parts } = this.#run
+    const endsAtMs = context.host.timers.now() + maxInterruptMs
+    const deadline = this.#workEnd.narrow(maxInterruptMs, 'the service did not accept the interrupt in 30 s')
+    const access = { ...this.#run, parts: { ...parts, deadline } }
     const body = Buffer.from(JSON.stringify({ events: [interruptEvent] }))
     const reconnects = new ReconnectPolicy(access, follower.outageNotes)
+    context.messages.note('the run has reached its limit: parley interrupts the session')
     const attempt = async () => {
+      if (this.#hasEnded) return
       const { is, failure } = await postEventsOnce(access, body, {
         record: (event, reason) => {
+          if (event === 'sent') audit.add({ toolUse: null, event: 'interrupt', reason: this.#excessText })
+          this.#run.interrupt = statesAfter[event]
           if (event === 'refused') audit.add({ toolUse: null, event, reason })
-          if (event !== 'sent') return
-          audit.add({ toolUse: null, event: 'interrupt', reason: this.#excessText })
-          if (this.#run.interrupt === 'wanted')
-            context.messages.note('the run has reached its limit: parley interrupts the session')
-          this.#run.interrupt = 'posting'
         },
       })
       if (is === 'refused') throw failure
+      parts.deadline.moveTo(endsAtMs)
       // An interrupt that may have arrived is not repeated. The next idle event shows whether it arrived.
-      this.#isUnconfirmed = is === 'unknown'
-      if (this.#isUnconfirmed) return
-      follower.seen.log.addAccepted(interruptEvent)
+      if (is === 'accepted') follower.seen.log.addAccepted(interruptEvent)
       follower.wake()
     }
     await retry(deadline, reconnects, attempt).finally(() => reconnects.recordResponse())
   }
 
   #findFailure(error: unknown): unknown {
-    if (this.#failure) return this.#failure
-    const isSent = this.#run.interrupt === 'sent'
-    if (this.#run.interrupt === 'unwanted' || (error === undefined && !isSent)) return error
-    if (isSent && (error === undefined || isWaitingError(error))) {
-      const hasArrived = this.#run.follower.task.isInterrupted
+    const { follower, hasSentInterrupt, interrupt, isOverLimit } = this.#run
+    if (!isOverLimit || (error === undefined && !hasSentInterrupt)) return error
+    if (hasSentInterrupt && (error === undefined || isWaitingError(error)))
       return this.#createStoppedError(
-        this.#isUnconfirmed && !hasArrived
+        interrupt === 'unknown' && !follower.task.isInterrupted
           ? '; an interrupt was sent, but it is not known whether it arrived; it may stop the next task'
           : '',
       )
-    }
     if (!(error instanceof CliError) || !this.#run.parts.deadline.hasPassed) return error
-    if (!isSent) return this.#createRefusedInterruptError()
+    if (!hasSentInterrupt) return this.#createRefusedInterruptError()
     return this.#createStoppedError(
       '; an interrupt was sent, but the session is not idle yet and may continue',
     )

@@ -39,14 +39,12 @@ export class SessionRun implements SessionClient, WorkHooks {
    * State of the interrupt that a run posts if it exceeds a limit.
    *
    * - `unwanted`: the run is within its limits
-   * - `wanted`: a limit is exceeded, so the run starts nothing new. The session has 1 s to end its work
-   *   without an interrupt
-   * - `posting`: the session still works or waits for replies. The run has recorded the interrupt in the
-   *   audit file, and posts it until the service may have accepted it. If the work ends first, the state is
-   *   `wanted` again
-   * - `sent`: the service may have accepted the interrupt
+   * - `wanted`: a limit is exceeded, so the run starts nothing new. The service has accepted no interrupt,
+   *   because the run has posted none, or because the service refused it
+   * - `unknown`: the run has posted the interrupt, and the service may have accepted it
+   * - `accepted`: the service has accepted the interrupt
    */
-  interrupt: 'unwanted' | 'wanted' | 'posting' | 'sent' = 'unwanted'
+  interrupt: 'unwanted' | 'wanted' | 'unknown' | 'accepted' = 'unwanted'
   hasStoppedFollowing = false
   /** Id of the last event before this run began to follow the session. */
   lastEarlierId: string | undefined
@@ -79,13 +77,18 @@ export class SessionRun implements SessionClient, WorkHooks {
     return this.interrupt !== 'unwanted'
   }
 
+  /** True if the service may have accepted the interrupt. */
+  get hasSentInterrupt(): boolean {
+    return this.interrupt === 'unknown' || this.interrupt === 'accepted'
+  }
+
   /** True if the run starts no command and posts no reply any more. */
   get isEnding(): boolean {
     return this.isOverLimit || this.hasStoppedFollowing
   }
 
   createResumeCommand(): string[] {
-    if (this.interrupt === 'posting' || this.interrupt === 'sent') return this.#createCommandWithMessage()
+    if (this.hasSentInterrupt) return this.#createCommandWithMessage()
     // `--after` names the task, because the first list of the resumed run may not show the task yet. For a run
     // without a task, `--after` makes the resumed run print the events since this run began. A run with a task
     // does not name the last earlier event, because that event may be another task.
@@ -142,7 +145,7 @@ export class SessionRun implements SessionClient, WorkHooks {
     if (!this.#hasResume) return undefined
     const waits = this.isFollowing && this.follower.state.answerable.length > 0
     const what =
-      this.interrupt === 'sent' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'may continue'
+      this.interrupt === 'accepted' ? 'was sent an interrupt' : waits ? 'waits for an answer' : 'may continue'
     const { openRuns } = this.follower.state
     const open = openRuns.length > 0 ? [`open workflow runs: ${describeWorkflowRuns(openRuns)}`] : []
     const unanswered = this.#describeUnansweredCommands()
