@@ -62,7 +62,7 @@ const workType = /^(agent|user|session\.status_)/
 export const needsClientResult = ({ type, permission }: Partial<ToolUse> = {}): boolean =>
   type === 'agent.custom_tool_use' || (type === 'agent.tool_use' && permission === 'allow')
 
-interface Answer {
+export interface Answer {
   /** True if a client sent the answer, false if the service ran the tool. */
   isReply: boolean
   /** False for an answer that parley sent, until a list or the stream shows it. */

@@ -9,10 +9,15 @@ import { collectEvents, eventListPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
-import { computeDigest } from '../session-state.ts'
 import { describeDecider, formatReason } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
-import { getNextReplyStep, maxDeliveryMs, minPollTimeoutMs, updateUnconfirmedReply } from './reply-state.ts'
+import {
+  getNextReplyStep,
+  identifyAnswer,
+  maxDeliveryMs,
+  minPollTimeoutMs,
+  updateUnconfirmedReply,
+} from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
 interface Reply {
@@ -21,11 +26,7 @@ interface Reply {
 }
 
 export function findNextReplyStep(run: SessionRun, id: string): ReturnType<typeof getNextReplyStep> {
-  const reply = run.audit.getReply(id)
-  // After a confirmation with `allow`, the session may wait for the result of the tool use, so the run
-  // replies again.
-  const isNew = run.follower.state.getToolUse(id)?.needsResult && !('result' in reply && reply.result)
-  return isNew && (reply.is === 'closed' || reply.is === 'unconfirmed') ? 'decide' : getNextReplyStep(reply)
+  return getNextReplyStep(run.audit.getReply(id), run.follower.state.getToolUse(id)?.needsResult)
 }
 
 const canReply = (run: SessionRun, id: string): boolean =>
@@ -94,8 +95,7 @@ function closeUnsentReply(run: SessionRun, use: ParsedToolUse, reason: string): 
   const { audit, context, follower } = run
   const { messages } = context
   const { id } = use
-  const reply = audit.getReply(id)
-  const hasRun = 'result' in reply && reply.result !== undefined
+  const hasRun = audit.getReply(id).result !== undefined
   audit.addReplyStep(use, { event: 'answered-elsewhere' }, { reason })
   // A contradicted tool use gets no reply later, because a result may belong to the other input.
   if (follower.state.getToolUse(id)?.isContradicted) audit.replies.set(id, { is: 'left-open' })
@@ -183,10 +183,8 @@ async function postTogether(run: SessionRun, replies: readonly Reply[]): Promise
  */
 export function applyDecision({ audit, context: { host, messages } }: SessionRun, id: string): void {
   const judgement = audit.judgements.get(id)
-  const reply = audit.getReply(id)
   // The decision to run a command was printed when the command started.
-  const isPrinted = 'result' in reply && reply.result !== undefined
-  if (!judgement || isPrinted) return
+  if (!judgement || audit.getReply(id).result) return
   audit.effective.set(id, judgement.decision)
   if (!host.stderr.isTerminal) return
   const { use, decision, by, reason } = judgement
@@ -199,20 +197,8 @@ export function applyDecision({ audit, context: { host, messages } }: SessionRun
   messages.printLine(messages.wrap(`${what}${who}`))
 }
 
-/** Returns the answer that the session shows. A confirmation is not the answer if this run posted a result. */
-function findShownAnswer({ audit, follower }: SessionRun, id: string) {
-  const reply = audit.getReply(id)
-  const answer = follower.state.getAnswer(id)
-  return 'result' in reply && reply.result && !answer?.isResult ? undefined : answer
-}
-
-/** Returns whether the session shows only results of other clients, and not the result that this run posted. */
-function hasOtherResult({ audit, follower }: SessionRun, id: string): boolean {
-  const reply = audit.getReply(id)
-  const shown = follower.state.getAnswer(id)?.clientResults
-  if (!shown || !('result' in reply) || !reply.result) return false
-  return !shown.includes(computeDigest(reply.result.text))
-}
+const identifyShownAnswer = ({ audit, follower }: SessionRun, id: string) =>
+  identifyAnswer(audit.getReply(id), follower.state.getAnswer(id), audit.denied.has(id) ? 'deny' : 'allow')
 
 async function postOnce(run: SessionRun, replies: readonly Reply[]): Promise<void> {
   // A service may accept replies without a response. The event list then shows that they arrived.
@@ -249,7 +235,8 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
   for (const use of uses)
     if (!audit.unconfirmed.has(use.id))
       audit.unconfirmed.set(use.id, { use, reason: 'an earlier run may have sent the answer' })
-  for (const each of listUnconfirmed(run)) if (findShownAnswer(run, each.use.id)) updateUnconfirmed(run, each)
+  for (const each of listUnconfirmed(run))
+    if (identifyShownAnswer(run, each.use.id)) updateUnconfirmed(run, each)
   if (listUnconfirmed(run).length === 0) return
   let hasList = false
   const isOver = await pollEventList(run, {
@@ -305,27 +292,21 @@ function updateUnconfirmed(
 ): void {
   const { audit, context } = run
   const { state, task } = run.follower
-  const answer = findShownAnswer(run, use.id)
-  if (answer) {
-    const result = answer.decision
-    const ours = audit.denied.has(use.id) ? 'deny' : 'allow'
-    if (hasOtherResult(run, use.id)) closeUnsentReply(run, use, 'it already has another result')
-    else if (result !== undefined && result !== ours)
-      closeUnsentReply(run, use, `it already has the answer ${result}`)
-    else {
-      audit.addReplyStep(use, { event: 'accepted' })
-      applyDecision(run, use.id)
+  const answer = identifyShownAnswer(run, use.id)
+  if (answer === 'ours') {
+    audit.addReplyStep(use, { event: 'accepted' })
+    applyDecision(run, use.id)
+  } else if (answer !== undefined) closeUnsentReply(run, use, answer)
+  else {
+    // If only a child thread lists the tool use, the main thread's idle events do not show whether the child
+    // thread still waits.
+    const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
+    const shown = {
+      isListed: isUnknown ? undefined : state.answerable.includes(use.id),
+      showsClientEvents: task.showsClientEvents,
+      idleEvents: state.stopIds,
+      idleAt: parseTimestampMs(state.lastStop?.processed_at),
     }
-    return
+    audit.replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
   }
-  // If only a child thread lists the tool use, the main thread's idle events do not show whether the child
-  // thread still waits.
-  const isUnknown = state.unlisted.length > 0 || !state.isIdle || state.pendingInThreads.includes(use.id)
-  const shown = {
-    isListed: isUnknown ? undefined : state.answerable.includes(use.id),
-    showsClientEvents: task.showsClientEvents,
-    idleEvents: state.stopIds,
-    idleAt: parseTimestampMs(state.lastStop?.processed_at),
-  }
-  audit.replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
 }

@@ -1,3 +1,5 @@
+import { type Answer, computeDigest } from '../session-state.ts'
+
 /**
  * State of the reply to a tool use. A reply is a confirmation or the result of a `--tool` command. The state
  * decides whether parley may send the reply, and whether parley may send it again.
@@ -56,8 +58,8 @@
  * rules to the replies of an earlier run.
  */
 export type ReplyState =
-  | { is: 'deciding' | 'left-open' | 'executing' }
-  | { is: 'has-result'; result: ToolResult }
+  | { is: 'deciding' | 'left-open' | 'executing'; sent?: undefined; result?: undefined }
+  | { is: 'has-result'; sent?: undefined; result: ToolResult }
   | { is: 'posting' | 'closed'; sent: SendContext; result?: ToolResult }
   | UnconfirmedReply
 
@@ -105,7 +107,7 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
     case 'accepted':
       return { ...getSendContext(reply), is: 'closed' }
     case 'answered-elsewhere':
-      return 'sent' in reply ? { ...getSendContext(reply), is: 'closed' } : reopenReply(reply)
+      return reply.sent ? { ...getSendContext(reply), is: 'closed' } : reopenReply(reply)
     case 'refused':
       return reopenReply(reply)
     case 'unknown':
@@ -114,7 +116,7 @@ export function applyReplyAuditLine(reply: ReplyState, line: ReplyAuditLine): Re
 }
 
 export function resumeReplyState(reply: ReplyState, idleEvents: ReadonlySet<string>): ReplyState {
-  if (!('sent' in reply)) return reopenReply(reply)
+  if (!reply.sent) return reopenReply(reply)
   return { ...getSendContext(reply), is: 'unconfirmed', olderIdleEvents: idleEvents }
 }
 
@@ -168,10 +170,36 @@ export function updateUnconfirmedReply(
     : { ...stillUnconfirmed, waitingSince }
 }
 
-export function getNextReplyStep({ is }: ReplyState): 'decide' | 'post' | 'poll' | undefined {
-  if (is === 'deciding') return 'decide'
+/**
+ * Returns what the run does next about a tool use for which the session waits. `needsResult`: a client has
+ * allowed the tool use, and the session now waits for its result. So the run replies again.
+ */
+export function getNextReplyStep(
+  { is, result }: ReplyState,
+  needsResult = false,
+): 'decide' | 'post' | 'poll' | undefined {
+  const isOtherReply = needsResult && !result && (is === 'closed' || is === 'unconfirmed')
+  if (is === 'deciding' || isOtherReply) return 'decide'
   if (is === 'has-result') return 'post'
   return is === 'unconfirmed' ? 'poll' : undefined
+}
+
+/**
+ * Compares the answer that the session shows with this reply. Returns `ours` for this reply, the reason why
+ * this reply is obsolete for another answer, and `undefined` if the session shows no answer.
+ */
+export function identifyAnswer(
+  { result }: ReplyState,
+  answer: Readonly<Answer> | undefined,
+  ourDecision: 'allow' | 'deny',
+): 'ours' | `it already has ${string}` | undefined {
+  // A confirmation is not the answer if this run posted a result.
+  if (!answer || (result && !answer.isResult)) return undefined
+  const { clientResults, decision } = answer
+  if (result && clientResults && !clientResults.includes(computeDigest(result.text)))
+    return 'it already has another result'
+  if (decision !== undefined && decision !== ourDecision) return `it already has the answer ${decision}`
+  return 'ours'
 }
 
 export const interruptedCommandResult: ToolResult = { text: 'interrupted, effect unknown', isError: true }
@@ -182,11 +210,10 @@ function reopenReply(reply: ReplyState): ReplyState {
 }
 
 function getResult(reply: ReplyState): ToolResult | undefined {
-  if (reply.is === 'executing') return interruptedCommandResult
-  return 'result' in reply ? reply.result : undefined
+  return reply.is === 'executing' ? interruptedCommandResult : reply.result
 }
 
 function getSendContext(reply: ReplyState): { sent: SendContext; result?: ToolResult } {
   const unknown = { sentAtMs: Number.NaN, lastIdleEvent: undefined }
-  return { sent: 'sent' in reply ? reply.sent : unknown, result: getResult(reply) }
+  return { sent: reply.sent ?? unknown, result: getResult(reply) }
 }

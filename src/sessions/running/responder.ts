@@ -242,8 +242,8 @@ export class ToolUseResponder {
   }
 
   #createResultReply(use: ParsedToolUse) {
-    const reply = this.#run.audit.getReply(use.id)
-    return reply.is === 'has-result' ? [{ use, event: createToolResultEvent(use, reply.result) }] : []
+    const { is, result } = this.#run.audit.getReply(use.id)
+    return is === 'has-result' ? [{ use, event: createToolResultEvent(use, result) }] : []
   }
 
   async #execute(use: ParsedToolUse): Promise<void> {
@@ -272,8 +272,7 @@ export class ToolUseResponder {
 
   /** Warns about a command that ran when an earlier run was killed, because that run could not warn. */
   #warnOfInterrupted(use: ParsedToolUse): void {
-    const reply = this.#run.audit.getReply(use.id)
-    if (reply.is !== 'has-result' || reply.result !== interruptedCommandResult) return
+    if (this.#run.audit.getReply(use.id).result !== interruptedCommandResult) return
     const what = `an earlier run ended while the command ran: ${interruptedCommandResult.text}`
     this.#run.context.messages.warn(describeFailure(use, what))
   }

@@ -11,7 +11,7 @@ import type { Audit } from './audit.ts'
 export function listUnansweredCommands({ replies, hasFile, unrecorded }: Audit, state: SessionState) {
   return [...replies].flatMap(([id, reply]) => {
     const use = state.getToolUse(id)
-    const result = reply.is !== 'closed' && 'result' in reply ? reply.result : undefined
+    const result = reply.is === 'closed' ? undefined : reply.result
     const isUnneeded = reply.is === 'has-result' && state.findClosedReason(id) !== undefined
     const isRecorded = hasFile && !unrecorded.has(id)
     const isUnanswered = reply.is === 'executing' || (result && !isRecorded && !isUnneeded)

@@ -4,9 +4,11 @@ import type { ReplyAuditLine, ReplyState } from '../../../src/sessions/running/r
 import {
   applyReplyAuditLine,
   getNextReplyStep,
+  identifyAnswer,
   resumeReplyState,
   updateUnconfirmedReply,
 } from '../../../src/sessions/running/reply-state.ts'
+import { type Answer, computeDigest } from '../../../src/sessions/session-state.ts'
 
 type UnconfirmedReply = Parameters<typeof updateUnconfirmedReply>[0]
 type ListEvidence = Parameters<typeof updateUnconfirmedReply>[1]
@@ -43,8 +45,7 @@ const lines = {
 } satisfies Record<string, ReplyAuditLine>
 
 /** Returns the name of a reply's state, and in parentheses the result of the tool's command if there is one. */
-const describeReply = (reply: ReplyState) =>
-  'result' in reply && reply.result ? `${reply.is} (${reply.result.text})` : reply.is
+const describeReply = (reply: ReplyState) => (reply.result ? `${reply.is} (${reply.result.text})` : reply.is)
 
 /**
  * Returns the next state of each reply state after an audit line that keeps the result of the command.
@@ -107,7 +108,7 @@ test('a reply in any state gets its documented next state when a run resumes', (
 })
 
 test('getNextReplyStep returns "decide" if deciding, "post" with a result, "poll" if unconfirmed, otherwise undefined', () => {
-  expect(mapStates(getNextReplyStep)).toEqual({
+  const steps = {
     deciding: 'decide',
     'left-open': undefined,
     executing: undefined,
@@ -117,7 +118,32 @@ test('getNextReplyStep returns "decide" if deciding, "post" with a result, "poll
     unconfirmed: 'poll',
     'unconfirmed result': 'poll',
     closed: undefined,
-  })
+  }
+  expect(mapStates((reply) => getNextReplyStep(reply))).toEqual(steps)
+  // The session waits for the result of a tool use that was confirmed.
+  const withNeed = { ...steps, unconfirmed: 'decide', closed: 'decide' }
+  expect(mapStates((reply) => getNextReplyStep(reply, true))).toEqual(withNeed)
+})
+
+const answer = { isReply: true, isShown: true, isResult: false, decision: undefined }
+const [ours, others] = [computeDigest('out'), computeDigest('other')]
+
+test.each<[Named, string, Partial<Answer> | undefined, string | undefined]>([
+  ['unconfirmed', 'no answer', undefined, undefined],
+  ['unconfirmed', 'our confirmation', { decision: 'allow' }, 'ours'],
+  ['unconfirmed', 'another confirmation', { decision: 'deny' }, 'it already has the answer deny'],
+  ['unconfirmed', 'a result', { isResult: true, clientResults: [others] }, 'ours'],
+  ['unconfirmed result', 'a confirmation', { decision: 'deny' }, undefined],
+  ['unconfirmed result', 'our result', { isResult: true, clientResults: [others, ours] }, 'ours'],
+  ['unconfirmed result', 'a result without a text', { isResult: true }, 'ours'],
+  [
+    'unconfirmed result',
+    'another result',
+    { isResult: true, clientResults: [others] },
+    'it already has another result',
+  ],
+])('identifyAnswer compares a reply in the state "%s" with %s', (name, _, shown, expected) => {
+  expect(identifyAnswer(states[name], shown && { ...answer, ...shown }, 'allow')).toBe(expected)
 })
 
 const second = 1000
