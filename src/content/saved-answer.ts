@@ -13,10 +13,16 @@ import { addSavedDataToFailure, type SavedData } from '../io/saved-data.ts'
 export const saveAnswerAfterFailure = (
   context: Pick<Context, 'host'>,
   failure: CliError,
-  bytes: Uint8Array,
-  extension = 'bin',
-  file?: FileOutput,
-): CliError => addSavedDataToFailure(failure, saveReceivedAnswer(context, bytes, extension, file))
+  content: Uint8Array | string,
+  options?: SavingOptions,
+): CliError => addSavedDataToFailure(failure, saveReceivedAnswer(context, content, options))
+
+interface SavingOptions {
+  /** Saves the answer next to this output file. */
+  file?: FileOutput | undefined
+  /** Extension of a file in the temporary folder. */
+  extension?: string | undefined
+}
 
 /**
  * Saves a received answer next to its output file `file`. Without a file, or if saving there fails, saves it
@@ -26,8 +32,7 @@ export const saveAnswerAfterFailure = (
 export function saveReceivedAnswer(
   context: Pick<Context, 'host'>,
   content: Uint8Array | string,
-  extension: string,
-  file?: FileOutput,
+  { file, extension = getTextExtension(content) }: SavingOptions = {},
 ): SavedData | undefined {
   // A failed write may have left a partial answer in the file, so parley writes the whole answer again.
   file?.discard()
@@ -41,6 +46,12 @@ export function saveReceivedAnswer(
   const isUnsaved = saved && saved.name === undefined && content.length <= maxBytesInFailure
   return isUnsaved ? { ...saved, unsaved: toText(content, extension) } : saved
 }
+
+/** A text may begin with a bracket, but a received body with a bracket is JSON. */
+const getTextExtension = (content: Uint8Array | string): string =>
+  typeof content !== 'string' && /^\s*[[{]/.test(Buffer.from(content.subarray(0, 100)).toString())
+    ? 'json'
+    : 'txt'
 
 /**
  * Maximum size of an unsaved answer in a failure. `--errors json` escapes the answer, and the line must fit

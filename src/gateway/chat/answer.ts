@@ -4,7 +4,7 @@ import type { AnswerSchema } from '../../content/schema/schema.ts'
 import { addAnswerSummaryToReport, readTokenUsage } from '../../content/tokens.ts'
 import { printUsageLine, printWarningsAndUsageLine } from '../../content/usage-line.ts'
 import type { Context } from '../../context.ts'
-import { CliError, joinFailures, OutputClosedError } from '../../errors.ts'
+import { joinFailures, OutputClosedError } from '../../errors.ts'
 import type { ReadableResponse } from '../../http/call.ts'
 import { createAnswerPrinter } from '../../io/answer-printer.ts'
 import type { FileOutput } from '../../io/file-output.ts'
@@ -13,8 +13,8 @@ import type { SavedData } from '../../io/saved-data.ts'
 import { createSpinner } from '../../io/spinner.ts'
 import type { HttpResponse } from '../../wire/exchange.ts'
 import { type AnswerDecoder, createAnswerDecoder } from '../../wire/gateway/answer-decoder.ts'
-import { type AnswerSummary, isMessageAnswer, isNativeAnswer } from '../../wire/gateway/answer-forms.ts'
-import { createResponseError, isErrorEnvelope } from '../../wire/problem/problem.ts'
+import type { AnswerSummary } from '../../wire/gateway/answer-forms.ts'
+import { createResponseError } from '../../wire/problem/problem.ts'
 import { readAnswerBody } from '../answer-body.ts'
 import type { AnswerPartOutcome, ContinuedAnswer } from '../continued-answer.ts'
 
@@ -115,7 +115,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
         const isBegun = hasOutput || isStreamed || isRaw
         if (isBegun && !(error instanceof OutputClosedError)) await print()
         breakLine()
-        if (isErrorAnswer(error) && !decoder.hasContent()) received = undefined
         throw writer.failure ? joinFailures(writer.failure, error) : error
       } finally {
         waiting.stop()
@@ -142,8 +141,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       if (writer.failure) throw writer.failure
       if (missing !== undefined) {
         printUsageLine(context, end.summary, showsUsage)
-        // If the answer has no text, its body is saved only if the answer has other content.
-        if (end.otherContent.size === 0) received = undefined
         throw createResponseError(missing)
       }
       await file?.commit()
@@ -174,38 +171,19 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     // Text that went to stdout, a pipe or a device has arrived there, so only the unprinted text is saved.
     const isPrinted = !file || file.isDirect
     const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
-    return saveReceivedAnswer(context, content, 'txt', file)
+    return saveReceivedAnswer(context, content, { file })
   }
 
   /** Saves the unprinted content of an answer with text, because the user may have paid for it. */
   function saveUnprinted(): SavedData | undefined {
-    const saved = saveReceivedAnswer(context, unprintedJson.splice(0).join('\n'), 'json')
+    const saved = saveReceivedAnswer(context, unprintedJson.splice(0).join('\n'), { extension: 'json' })
     if (saved?.name !== undefined) context.reportData.savedFiles.push(saved.name)
     return saved
   }
 
-  /**
-   * Saves the last read body if no text was decoded from it. The body may be the only copy of a paid answer.
-   * Does not save a web page, nor events without content.
-   */
   function saveUndecoded(): SavedData | undefined {
-    if (!received?.hasUnreadContent()) return undefined
-    const bytes = received.unread()
-    const start = Buffer.from(bytes.subarray(0, maxBlockLength)).toString().trimStart()
-    if (start === '' || start[0] === '<') return undefined
-    return saveReceivedAnswer(context, bytes, /^[[{]/.test(start) ? 'json' : 'txt', file)
+    return saveReceivedAnswer(context, received?.unread() ?? '', { file })
   }
-}
-
-/**
- * Returns whether the body of the failure is only an error. A body that also has content of an answer is
- * saved, because it may be the only copy of a paid answer.
- */
-function isErrorAnswer(error: unknown): boolean {
-  if (!(error instanceof CliError)) return false
-  const { errorIn, body } = error.details
-  const isErrorBody = errorIn === 'stream' || isErrorEnvelope(body)
-  return isErrorBody && !isMessageAnswer(body) && !isNativeAnswer(body)
 }
 
 /**

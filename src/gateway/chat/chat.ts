@@ -95,7 +95,7 @@ export async function runChat(context: Context, options: ChatOptions, words: str
   const hooks: WorkHooks = {
     save: () => [
       ...(answerOutput?.save() ?? []),
-      mismatch && saveReceivedAnswer(context, mismatch.details.answer ?? '', 'txt', file),
+      mismatch && saveReceivedAnswer(context, mismatch.details.answer ?? '', { file }),
     ],
     onInterrupt: () => (isAnswered ? undefined : conversation?.unchangedNote),
     explain(failure) {

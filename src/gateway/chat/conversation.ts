@@ -83,7 +83,7 @@ export async function openConversation(context: Context, name: string) {
       } catch (error) {
         const { message } = toFileFailure(error, name)
         const failure = new CliError('file', message, { sent: 'yes', consequence: notAdded })
-        throw saveAnswerAfterFailure(context, failure, Buffer.from(answer), 'txt')
+        throw saveAnswerAfterFailure(context, failure, answer)
       } finally {
         held?.release()
       }

@@ -40,8 +40,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
   async function withSavedBody(failure: CliError): Promise<CliError> {
     if (bytes.length === 0) return failure
-    const { extension = getTextExtension(bytes) } = (await detectImageFormat(bytes)) ?? {}
-    return saveAnswerAfterFailure(context, failure, bytes, extension, file)
+    const { extension } = (await detectImageFormat(bytes)) ?? {}
+    return saveAnswerAfterFailure(context, failure, bytes, { file, extension })
   }
 
   return {
@@ -88,10 +88,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
     saveFoundImages,
 
-    saveReceivedPart() {
-      const received = decoder?.unread() ?? new Uint8Array()
-      return saveReceivedAnswer(context, received, getTextExtension(received), file)
-    },
+    saveReceivedPart: () => saveReceivedAnswer(context, decoder?.unread() ?? '', { file }),
 
     async saveRemainingImages(): Promise<void> {
       finder.finish()
@@ -110,9 +107,6 @@ export function findCutAnswerFailure(end: AnswerOutcome, problems: readonly stri
 }
 
 export type ImageReader = ReturnType<typeof createImageReader>
-
-const getTextExtension = (bytes: Uint8Array): string =>
-  /^[[{]/.test(Buffer.from(bytes.subarray(0, 1)).toString()) ? 'json' : 'txt'
 
 function createMissingImageError(texts: string[], summary: AnswerSummary): CliError {
   const { stopReason, stopMessage = '', blockReason } = summary

@@ -57,6 +57,8 @@ function summarize(failures: CliError[], count: number, cause: string | undefine
   })
 }
 
+const binary = { extension: 'bin' }
+
 async function saveImage(
   context: Context,
   found: FoundImage,
@@ -65,19 +67,19 @@ async function saveImage(
   const { mimeType } = found
   const bytes = await decode(context, found)
   const format = await detectImageFormat(bytes, mimeType).catch((error: unknown) => {
-    throw saveAnswerAfterFailure(context, toFailure(error), bytes)
+    throw saveAnswerAfterFailure(context, toFailure(error), bytes, binary)
   })
-  if (refusal) throw saveAnswerAfterFailure(context, refusal, bytes, format?.extension)
+  if (refusal) throw saveAnswerAfterFailure(context, refusal, bytes, format ?? binary)
   if (!format) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
     const failure = createResponseError(`the service sent an unknown image format${declared}`)
-    throw saveAnswerAfterFailure(context, failure, bytes)
+    throw saveAnswerAfterFailure(context, failure, bytes, binary)
   }
   const { extension, problem } = format
   const path = await destination.save(bytes, extension).catch(async (error: unknown) => {
     throw error instanceof OutputClosedError
       ? error
-      : saveAnswerAfterFailure(context, toFailure(error), bytes, extension)
+      : saveAnswerAfterFailure(context, toFailure(error), bytes, format)
   })
   if (problem !== undefined) warn(`${path ?? 'stdout'}: ${problem}`)
   if (path === undefined) return
@@ -105,5 +107,5 @@ async function decode(context: Context, { base64 }: FoundImage): Promise<Uint8Ar
   const bytes = decodeBase64(base64)
   if (bytes) return bytes
   const failure = createResponseError("an image's data is not valid base64")
-  throw saveAnswerAfterFailure(context, failure, base64, 'txt')
+  throw saveAnswerAfterFailure(context, failure, base64)
 }

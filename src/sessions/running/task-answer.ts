@@ -112,7 +112,7 @@ export function saveTaskAnswer(
 ): SavedData | undefined {
   const isAnswer = schema || (isStdoutReserved && !task.isInterrupted && !task.otherTask)
   const isSaved = file || (isAnswer && state.stop?.kind === 'done')
-  return saveReceivedAnswer(context, isSaved ? getText(task.answer) : '', 'txt', file)
+  return saveReceivedAnswer(context, isSaved ? getText(task.answer) : '', { file })
 }
 
 const getText = (answer: SessionEvent | undefined): string => (answer ? readEventText(answer) : '')

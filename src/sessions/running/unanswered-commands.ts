@@ -33,7 +33,7 @@ export function describeUnansweredCommand(
       : `${resumeText}; if it failed, answer with ${flag}-error ${id}=TEXT`
     return `${command} was started and did not finish, so its effect is unknown; ${next}`
   }
-  const { outcome = 'is empty', name } = saveReceivedAnswer(context, result.text, 'txt') ?? {}
+  const { outcome = 'is empty', name } = saveReceivedAnswer(context, result.text) ?? {}
   const answer = `${flag}-${result.isError ? 'error' : 'result'} ${id}=${name === undefined ? 'TEXT' : `@${name}`}`
   return hasFile
     ? `${command} has run, but its result could not be recorded; the result ${outcome}; answer with ${answer} before you resume, because the resume command answers with an error`

@@ -6,7 +6,8 @@ import { isMarkup } from '../markup.ts'
 import { createResponseError } from '../problem/problem.ts'
 import { parseReceivedBody, parseReceivedJson, readErrorEvent } from '../received-json.ts'
 import { createSseDecoder, isKeepAliveEvent, isStreamEnd, type SseEvent } from '../sse.ts'
-import { type AnswerProgress, AnswerReader, unwrapAnswerEvent } from './answer-reader.ts'
+import { isMessageAnswer, isNativeAnswer } from './answer-forms.ts'
+import { type AnswerProgress, AnswerReader } from './answer-reader.ts'
 import type { ImageFinder } from './found-images.ts'
 
 /**
@@ -21,9 +22,9 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
   const text = new TextDecoder()
   let start = ''
   const received = createBodyCollector()
-  let unread: BodyCollector | undefined = received
   const reading: BodyReading = { reader, contentType, text, sink, isStreamed, received }
   let decoder: BodyDecoder | undefined
+  let isWhole = false
 
   function open(): BodyDecoder {
     decoder = chooseDecoder(start, reading)
@@ -33,14 +34,21 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
 
   const isUnread = () => sink.images !== undefined || !reader.hasText
 
+  function mayBePaid(): boolean {
+    if (start === '' || (start[0] === '<' && !sink.images)) return false
+    if (reader.otherContent.size > 0 || reader.hasText) return true
+    return reading.failure ? !isOnlyError(reading.failure) : !isWhole && !decoder?.mayEndHere()
+  }
+
   return {
     summary: reader.summary,
     otherContent: reader.otherContent,
     /**
-     * Returns the received body, which may be the only copy of a paid answer. If text was decoded and images
-     * are not searched, returns an empty body.
+     * Returns the received body if it may be the only copy of a paid answer. Returns an empty body if text was
+     * decoded and images are not searched, and for a body without content: only an error, a web page, or
+     * events such as `message_start`.
      */
-    unread: () => (isUnread() && unread?.bytes()) || new Uint8Array(),
+    unread: () => (isUnread() && mayBePaid() ? received.bytes() : new Uint8Array()),
     /**
      * Returns the reader's progress, with two exceptions. Inside an incomplete JSON value, the answer is not
      * `settled`, because the rest of the value may still arrive. After an unreadable event, the answer is
@@ -51,17 +59,13 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (reading.failure && progress !== 'ended') return 'settled'
       return progress === 'settled' && !decoder?.mayEndHere() ? 'finished' : progress
     },
-    /** Returns true if `unread` may have content, and not only events such as `message_start`. */
-    hasUnreadContent: () =>
-      reading.failure !== undefined || !decoder?.mayEndHere() || reader.otherContent.size > 0,
     contentCount: () => reader.contentCount,
     hasContent: () => reader.contentCount > 0 || [...reader.otherContent].some((what) => what !== 'thoughts'),
     push(bytes: Uint8Array): void {
-      if (!isUnread()) unread = undefined
       // Only `--raw` prints the blanks before an answer. Without `--raw`, the blanks are not stored, because
       // a service may send blanks without end.
       if (!decoder && !sink.raw && skipBlankBytes(bytes).length === 0) return
-      unread?.add(bytes)
+      if (isUnread()) received.add(bytes)
       if (!decoder) {
         // parley recognizes a format by ASCII characters, so Latin-1 is sufficient here. Latin-1 has one
         // character per byte, so even a byte order mark may be split over two chunks.
@@ -81,11 +85,19 @@ export function createAnswerDecoder(contentType: string, sink: AnswerSink, isStr
       if (reading.failure) throw reading.failure
       if (reader.hasSecondAnswer)
         throw createResponseError('the service sent a second answer after the first')
+      isWhole = true
     },
   }
 }
 
 export type AnswerDecoder = ReturnType<typeof createAnswerDecoder>
+
+/** A body that is an error and also has content of an answer may be the only copy of a paid answer. */
+function isOnlyError(failure: unknown): boolean {
+  if (!(failure instanceof CliError)) return false
+  const { errorIn, body } = failure.details
+  return errorIn !== undefined && !isMessageAnswer(body) && !isNativeAnswer(body)
+}
 
 const isJsonDocument = /^application\/json\b/i
 
@@ -173,8 +185,8 @@ function createEventsDecoder(reading: BodyReading): BodyDecoder {
         readAll(events)
         if (partial) {
           // The received part of the event may contain text or an image that the user paid for.
-          if (sink.images || tryParseJson(partial.data) !== undefined) readAll([partial])
-          unwrapAnswerEvent(readErrorEvent(partial.data), partial.event)
+          const isError = partial.event.toLowerCase() === 'error'
+          if (sink.images || isError || tryParseJson(partial.data) !== undefined) readAll([partial])
           throw incompleteStreamError()
         }
       }
@@ -229,7 +241,10 @@ function addValue(
   } catch (failure) {
     const isUnreadable = failure instanceof CliError && failure.details.errorIn === undefined
     // `--raw` prints JSON of any form, and images may be in JSON of any form. So an unknown form is not a failure.
-    if ((raw || images) && value !== undefined && isUnreadable) return ''
+    if ((raw || images) && value !== undefined && isUnreadable) {
+      reader.otherContent.add('something else')
+      return ''
+    }
     // parley continues after an unreadable event, because the user paid for the text or the images that may
     // follow. Two events stop it: an error event, which ends the answer, and an unreadable event before any
     // text, because such a stream may never end. `--raw` prints the rest in any case.

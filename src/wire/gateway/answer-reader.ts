@@ -159,7 +159,7 @@ const withType = (value: unknown, event: string): unknown =>
     : value
 
 /** Removes the envelope that some gateways add to an event. Throws a `CliError` if the event is an error. */
-export function unwrapAnswerEvent(value: unknown, event: string): unknown {
+function unwrapAnswerEvent(value: unknown, event: string): unknown {
   if (event.toLowerCase() === 'error') throw failureInStream(value)
   return unwrap(value, failureInStream)
 }

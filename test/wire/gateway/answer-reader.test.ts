@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AnswerSummary } from '../../../src/wire/gateway/answer-forms.ts'
 import type { AnswerProgress } from '../../../src/wire/gateway/answer-reader.ts'
-import { AnswerReader, unwrapAnswerEvent } from '../../../src/wire/gateway/answer-reader.ts'
+import { AnswerReader } from '../../../src/wire/gateway/answer-reader.ts'
 
 type Step = [value: unknown, text: string, progress: AnswerProgress, event?: string]
 
@@ -192,12 +192,7 @@ test.each<[value: unknown, event: string, message: string | undefined, isCutOff:
     details: expect.objectContaining({ isCutOff, ...(serviceMessage ? { serviceMessage } : {}) }),
   })
   expect(() => reader.addEvent(value, event)).toThrow(failure)
-  expect(() => unwrapAnswerEvent(value, event)).toThrow(failure)
   expect(reader.progress()).toBe('open')
-})
-
-test('a stream event that is not an error does not end the stream', () => {
-  expect(unwrapAnswerEvent({ type: 'message_stop' }, '')).toEqual({ type: 'message_stop' })
 })
 
 test.each<[body: unknown, text: string, summary?: AnswerSummary]>([
