@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { type CliError, describeFileError, OutputClosedError } from '../errors.ts'
 import { type FileOutput, writeFileAtomically } from '../io/file-output.ts'
 import { addSavedDataToFailure, type SavedData } from '../io/saved-data.ts'
+import { createBodyCollector } from '../wire/exchange.ts'
 
 /**
  * Saves a paid answer, and adds the name of its file to the failure. If the answer cannot be saved, the
@@ -42,9 +43,7 @@ export function saveReceivedAnswer(
   if (part?.name !== undefined) return part
   const fallback = new FallbackFile(context, extension)
   fallback.write(content)
-  const { part: saved } = fallback
-  const isUnsaved = saved && saved.name === undefined && content.length <= maxBytesInFailure
-  return isUnsaved ? { ...saved, unsaved: toText(content, extension) } : saved
+  return fallback.part
 }
 
 /** A text may begin with a bracket, but a received body with a bracket is JSON. */
@@ -59,14 +58,6 @@ const getTextExtension = (content: Uint8Array | string): string =>
  */
 const maxBytesInFailure = 64 * 1024 * 1024
 
-function toText(content: Uint8Array | string, extension: string): string {
-  if (typeof content === 'string') return content
-  const { buffer, byteOffset, length } = content
-  return Buffer.from(buffer, byteOffset, length).toString(
-    ['json', 'txt'].includes(extension) ? 'utf8' : 'base64',
-  )
-}
-
 /**
  * A file in the temporary folder for paid data that could not be written to its destination. The first
  * write creates the file. Methods do not throw. They are synchronous, because signal handlers call them.
@@ -77,7 +68,7 @@ export class FallbackFile {
   #path = ''
   #hasData = false
   #problem: string | undefined
-  #unsaved = ''
+  readonly #unsaved = createBodyCollector(maxBytesInFailure)
 
   constructor({ host }: Pick<Context, 'host'>, extension: string) {
     this.#host = host
@@ -98,8 +89,7 @@ export class FallbackFile {
     } catch (error) {
       this.#problem = `${folder}: ${describeFileError(error)}`
     }
-    if (typeof content === 'string' && this.#unsaved.length + content.length <= maxBytesInFailure)
-      this.#unsaved += content
+    this.#unsaved.add(Buffer.from(content))
   }
 
   get part(): SavedData | undefined {
@@ -107,9 +97,10 @@ export class FallbackFile {
     if (this.#problem === undefined) return this.#hasData ? { outcome: saved, name: this.#path } : undefined
     const failed = `could not be saved in ${this.#problem}`
     // If a failure names a file, parley does not print the answer. So `name` stays `undefined`.
+    const encoding = /json|txt/.test(this.#extension) ? 'utf8' : 'base64'
     return {
       outcome: this.#hasData ? `${saved}; the rest ${failed}` : failed,
-      unsaved: this.#unsaved || undefined,
+      unsaved: Buffer.from(this.#unsaved.bytes()).toString(encoding) || undefined,
     }
   }
 }
