@@ -244,16 +244,7 @@ test('if a list lags, a rerun of events run starts no command for a tool use tha
       },
     ],
   })
-  const argv = [
-    'events',
-    'run',
-    'go',
-    '--last',
-    '--audit',
-    'audit.ndjson',
-    '--tool',
-    'count=echo ran >> runs',
-  ]
+  const argv = [...'events run go --last --audit audit.ndjson --tool'.split(' '), 'count=echo ran >> runs']
   expect((await service.run([...argv, '--deadline', '1'])).code).toBe(15)
   expect(service.auditOf('c2')).toEqual(['decision', 'answered-elsewhere'])
   const { code, out, err } = await service.run(argv)

@@ -24,6 +24,7 @@ import {
   createSessionService,
   getLockPath,
   openAgent,
+  shown,
   typeAndWait,
 } from '../../harness/session-service.ts'
 
@@ -36,6 +37,7 @@ const askAll = always('ask')
 
 /** Returns a tool use of bash. The policy allows the default command. */
 const uses = (id: string, command = 'git status', more = {}) => bash(id, { input: { command }, ...more })
+const mcpType = 'agent.mcp_tool_use'
 const resultOf = (id: string): Event => ({ type: 'agent.tool_result', tool_use_id: id, content: 'gone' })
 
 /** Returns the id and the decision of each accepted reply. */
@@ -50,7 +52,7 @@ const decisionsOf = (agent: ReturnType<typeof openAgent>) => {
 
 const eventsOf = (agent: ReturnType<typeof openAgent>) => agent.audit().map(({ event }) => event)
 
-test('events run sends the task once, allows and denies tool uses by the policy, and exits with 14 after denials', async () => {
+test('Y130: events run sends the task once, replies to tool uses by the policy, and exits with 14 after denials', async () => {
   const uses = 'use bash {"command":"rm -rf x"}\nuse bash {"command":"git status"}\nuse other {}'
   const agent = openAgent({ rounds: [], policy })
   const task = `${uses}\nthen use mcp github create_issue {"title":"Fix it"}`
@@ -72,7 +74,10 @@ test('events run sends the task once, allows and denies tool uses by the policy,
   expect(audit.flatMap(({ by, rule }) => (by ? [rule ?? by] : []))).toEqual([1, 0, 'default', 2])
   expect(audit.slice(-3).map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
   const input = { command: 'git status' }
-  expect(audit[1]).toMatchObject({ session: 's1', name: 'bash', input, by: 'rule' })
+  expect(audit[1]).toMatchObject({ session: 's1', type: 'agent.tool_use', name: 'bash', input, by: 'rule' })
+  for (const line of audit.slice(-3)) expect(line).toMatchObject({ type: mcpType, server: 'github' })
+  const fields = 'time session toolUse type server name input event decision by rule'
+  expect(Object.keys(audit.at(-3) ?? {})).toEqual(fields.split(' '))
   expect(statSync(join(agent.cwd, 'a.ndjson')).mode & 0o777).toBe(ownerOnlyMode)
 })
 
@@ -290,7 +295,7 @@ test.each([
 
 test('events run runs --tool commands only for tool uses that wait for a result (needs sh)', async () => {
   const selfHosted = uses('t1', 'a', { evaluated_permission: undefined })
-  const mcp: Event = { id: 'm1', type: 'agent.mcp_tool_use', name: 'bash', input: {}, mcp_server_name: 'm' }
+  const mcp: Event = { id: 'm1', type: mcpType, name: 'bash', input: {}, mcp_server_name: 'm' }
   const agent = openAgent({ rounds: [[selfHosted, uses('t2', 'b'), mcp, custom('c1')]], policy: askAll })
   expect(await agent.runTask(['do it', '--tool', 'bash=echo hi'])).toMatchObject({ code: 12 })
   expect([...agent.acceptedReplies]).toEqual([
@@ -379,23 +384,49 @@ test('if the deadline stops a --tool command, events run without a task and with
 const denied = (permission = 'ask') => uses('t1', 'rm x', { evaluated_permission: permission })
 const old = (...events: Event[]) => [{ type: 'user.message' }, ...events, endTurn]
 
+const silent: Event = { type: 'session.status_idle', stop_reason: { type: 'requires_action' } }
+
 test.each<[exit: number, when: string, history: Event[], round: Event[]]>([
-  [14, 'because it needed no confirmation', [], [denied('allow'), resultOf('t1')]],
-  [14, 'although no client confirmed it', [], [denied(), resultOf('t1')]],
-  [14, 'before the run, because it needed no confirmation', old(denied('allow')), []],
-  [14, 'before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
-  [0, 'before the last task', [...old(denied('allow')), ...old()], []],
-  [0, 'after another client allowed it', [], [denied(), confirms('t1'), resultOf('t1')]],
-])('Y61: events run exits with %i if a denied tool use ran %s', async (exit, _, history, round) => {
+  [14, 'Y61: ran because it needed no confirmation', [], [denied('allow'), resultOf('t1')]],
+  [14, 'Y91: ran although no client confirmed it', [], [denied(), resultOf('t1')]],
+  [14, 'needed no confirmation and has no result', [], [denied('allow'), endTurn]],
+  [14, 'ran before the run, because it needed no confirmation', old(denied('allow')), []],
+  [14, 'ran before the run, although no client confirmed it', old(denied(), resultOf('t1')), []],
+  [0, 'ran before the last task', [...old(denied('allow')), ...old()], []],
+  [0, 'ran after another client allowed it', [], [denied(), confirms('t1'), resultOf('t1')]],
+  [0, 'has a result although the service denied it', [], [denied('deny'), resultOf('t1')]],
+  [13, 'may wait, because the idle event has no ids', [], [denied('allow'), silent]],
+])('events run exits with %i if a tool use that the policy denies %s', async (exit, _, history, round) => {
   for (const echoes of [true, false]) {
     const agent = openAgent({ history, rounds: [round], echoes, policy })
-    const { code, err } = await agent.runTask(history.length > 0 ? ['-q'] : ['do it', '-q'])
+    const { code, err } = await agent.runTask(round.length > 0 ? ['do it', '-q'] : ['-q'])
     const lines = agent.audit().map(({ event, toolUse }) => `${event} ${toolUse}`)
     expect([code, lines]).toEqual([exit, exit === 14 ? ['not-asked t1'] : []])
     const warning = 'the service ran a tool use that the policy denies: bash {"command":"rm x"} t1'
     expect(err.includes(warning)).toBe(exit === 14)
     expect(err.includes('1 tool use was denied or ran despite the policy\n')).toBe(exit === 14)
   }
+})
+
+test('events run warns before the session is idle if a tool use that the policy denies has run', async () => {
+  const agent = openAgent({ rounds: [[denied('allow'), resultOf('t1')]], end: running, policy })
+  expect((await agent.runTask(['do it', '--deadline', '60'])).code).toBe(15)
+  expect(eventsOf(agent)).toEqual(['not-asked'])
+})
+
+test('events run denies a tool use that waits for its result, and does not warn that it ran', async () => {
+  const agent = openAgent({ history: old(), rounds: [[denied('allow'), waitsFor('t1')]], policy })
+  expect((await agent.runTask()).code).toBe(14)
+  expect(eventsOf(agent)).toEqual(['decision', 'sent', 'accepted'])
+})
+
+test('events run waits for the list before it warns that a tool use ran without a confirmation', async () => {
+  const allowed = shown(confirms('t1'), { streamed: 'never' })
+  const next = [running, denied(), allowed, resultOf('t1'), shown(endTurn, { after: 5_000 })]
+  const service = createSessionService({ posts: [{ next }] })
+  service.write('p.json', policy)
+  const { code, err } = await service.run(['events', 'run', 'do it', '--policy', 'p.json'])
+  expect([code, err]).toEqual([0, expect.not.stringContaining('that the policy denies')])
 })
 
 const twice = (more?: object) => [uses('t1', 'git status', more), uses('t1', 'rm -rf /', more)]
@@ -529,20 +560,6 @@ function openWith(text: string, use = uses('t1')) {
   return agent
 }
 
-test('Y130: audit lines about a tool use contain its type and MCP server', async () => {
-  const mcp = bash('m1', { type: 'agent.mcp_tool_use', mcp_server_name: 'github', name: 'create_issue' })
-  const agent = openAgent({ rounds: [[mcp], [custom('c1')]] })
-  expect((await agent.runTask(['do it', '--tool', 'count=true'])).code).toBe(0)
-  const lines = agent.audit()
-  const [mcpLines, customLines] = [lines.slice(0, 3), lines.slice(3)]
-  expect(mcpLines.map(({ event }) => event)).toEqual(['decision', 'sent', 'accepted'])
-  for (const line of mcpLines) expect(line).toMatchObject({ type: mcp.type, server: 'github' })
-  expect(customLines.map(({ event }) => event)).toEqual(['decision', 'start', 'end', 'sent', 'accepted'])
-  for (const { type, server } of customLines) expect([type, server]).toEqual([custom('c1').type, undefined])
-  const fields = 'time session toolUse type server name input event decision by'
-  expect(Object.keys(lines[0] ?? {})).toEqual(fields.split(' '))
-})
-
 test("Y96: events run repeats an earlier run's reply if the idle event is an hour newer than the reply", async () => {
   const agent = openWith('')
   const time = new Date(agent.timers.wallTime() - 3_600_000).toISOString()
@@ -641,16 +658,6 @@ test('events run without a task exits with 14 if the last task has a denied tool
   expect((await open.runTask()).code).toBe(12)
   open.answer(confirms('t1'))
   expect((await open.run(later)).code).toBe(0)
-})
-
-test.each([
-  ['a broken policy', '{"rules":', [], 'not valid JSON'],
-  ['two commands for one tool', askAll, ['--tool', 'a=b', '--tool', 'a=c'], 'two commands for a'],
-])('events run exits with 2 and sends nothing for %s', async (_, policy, words, why) => {
-  const agent = openAgent({ rounds: [] })
-  agent.write('p.json', policy)
-  const { code, err, requests } = await agent.runTask(['x', ...words])
-  expect({ code, requests, err }).toEqual({ code: 2, requests: [], err: expect.stringContaining(why) })
 })
 
 test('events run --dry-run checks the policy, prints the first request and writes no audit file', async () => {

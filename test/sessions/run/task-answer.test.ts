@@ -274,10 +274,13 @@ test.each([
   ['--schema s.json --raw', '--schema and --raw both print to stdout: add -o FILE for the answer'],
   ['--schema p.json', '--schema p.json: $.type: enum: must be'],
   ['--schema s.json --schema-retries 1', "repeat 'events run' with a message about the mismatches"],
+  ['--policy broken.json', 'not valid JSON'],
+  ['--tool a=b --tool a=c', 'two commands for a'],
 ])('Y157: events run %s exits with 2, sends nothing and prints "%s"', async (flags, why) => {
   const agent = openAgent({ rounds: [] })
   agent.write('s.json', schema)
   agent.write('p.json', { type: 5 })
+  agent.write('broken.json', '{"rules":')
   const { code, err, requests } = await agent.run(['events', 'run', 'do it', ...flags.split(' ')])
   expect([code, requests, err]).toEqual([2, [], expect.stringContaining(why)])
 })
