@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { png } from '../gateway/image/image.ts'
@@ -11,26 +11,21 @@ import { commandNames, findExamples, readHelp } from './pages.ts'
 
 const event = '{"type":"user.message","content":[{"type":"text","text":"hi"}]}'
 
-const cwd = temporaryFolder()
+const cwd = temporaryFolder({
+  ...{ 'notes.md': 'Notes', 'prompt.txt': 'Say hello', 'out.txt': 'out', 'token.txt': 'token' },
+  'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+  'events.json': '{"events":[{"type":"user.interrupt"}]}',
+  'events.ndjson': event,
+  'rules.json': '{"rules":[]}',
+  'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
+  'audit.ndjson': '',
+  'diagram.png': png(),
+  parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
+})
 let server: StartedEmulator
 let env: Record<string, string> = {}
 
 beforeAll(async () => {
-  const files = {
-    'notes.md': 'Notes',
-    'prompt.txt': 'Say hello',
-    'out.txt': 'out',
-    'token.txt': 'token',
-    'body.json': '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
-    'events.json': '{"events":[{"type":"user.interrupt"}]}',
-    'events.ndjson': event,
-    'rules.json': '{"rules":[]}',
-    'verdict.json': '{"type":"object","properties":{"verdict":{"type":"string"}}}',
-    'audit.ndjson': '',
-    'diagram.png': png(),
-    parley: `#!/bin/sh\nexec "${process.execPath}" "${binary}" "$@"\n`,
-  }
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
   chmodSync(join(cwd, 'parley'), 0o755)
   spawnSync('sh', ['-c', 'git init -q && git add -N notes.md'], { cwd })
   server = await startEmulator()

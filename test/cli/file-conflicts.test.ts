@@ -1,19 +1,17 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { execute } from '../harness/process.ts'
-import { answering, configFolder, message, readText, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
+import { createProfileHome } from '../settings/profile-home.ts'
 
 const policy = '{"rules":[],"default":{"decision":"deny"}}'
 const thread = '{"contents":[]}'
 const events = '{"events":[{"type":"user.interrupt"}]}'
 
-/** Creates a folder with one file. Two arguments of the tested command line name this file. */
-function folderWith(text: string | undefined, name = 'a') {
-  const cwd = temporaryFolder()
-  if (text !== undefined) writeFileSync(join(cwd, name), text)
-  return cwd
-}
+/** Creates a folder with a batch, and with the file that two arguments of the tested command line name. */
+const folderWith = (text: string | undefined) =>
+  temporaryFolder({ b: '"hi"\n', ...(text !== undefined && { a: text }) })
 
 const chat = ['chat', 'hi']
 const image = ['image', 'a fox', '-m', 'm']
@@ -23,6 +21,7 @@ const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 test.each<[argv: string[], expectedText: string, text?: string]>([
   [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
   [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
+  [[...chat, '-f', '', '-o', 'a', '--report', 'a'], '-o and --report'],
   [[...chat, '-o', 'a', '--thread', 'a'], '-o and --thread', thread],
   [['chat', '-i', 'a', '--no-stdin', '-o', 'a'], '-i and -o', '{"contents":[]}'],
   [[...chat, '--system', '@a', '-o', 'a'], '--system and -o', 'Be brief.'],
@@ -37,36 +36,18 @@ test.each<[argv: string[], expectedText: string, text?: string]>([
   [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
 ])('F30: parley exits with 2 if two flags name one file: %j', async (argv, expectedText, text) => {
   const cwd = folderWith(text)
-  writeFileSync(join(cwd, 'b'), '"hi"\n')
-  const ended = await run(argv, { cwd })
-  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
+  const err = `parley: ${expectedText} are the same file\n`
+  expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
   expect(existsSync(join(cwd, 'a')) ? readText(cwd, 'a') : undefined).toBe(text)
 })
 
-test('F30: parley exits with 2 if -o names the file of --thread by another path', async () => {
-  const cwd = folderWith(thread)
-  mkdirSync(join(cwd, 'folder'))
-  symlinkSync('a', join(cwd, 'link'))
-  symlinkSync('.', join(cwd, 'here'))
-  const ended = await run([...chat, '-o', 'folder/../a', '--thread', 'a'], { cwd })
-  expect(ended).toMatchObject({ code: 2, requests: [] })
-  expect(readText(cwd, 'a')).toBe(thread)
-  const fresh = await run([...chat, '-o', 'here/new', '--thread', join(cwd, 'new')], { cwd })
-  expect(fresh).toMatchObject({ code: 2, requests: [] })
-})
-
 test('F30: parley exits with 2 if a flag names the profile file', async () => {
-  const cwd = temporaryFolder()
-  const path = join(cwd, configFolder, 'config.json')
-  mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
-  writeFileSync(path, '{"profiles":{}}', { mode: 0o600 })
+  const { cwd, path, text } = createProfileHome('{"profiles":{}}')
   for (const flag of ['-o', '--report', '--thread']) {
-    const ended = await run([...chat, flag, path], { cwd })
-    expect(ended).toMatchObject({ code: 2, requests: [] })
-    expect(ended.err).toBe(`parley: the profile file and ${flag} are the same file\n`)
+    const err = `parley: the profile file and ${flag} are the same file\n`
+    expect(await run([...chat, flag, path], { cwd })).toMatchObject({ code: 2, requests: [], err })
   }
-  expect(readFileSync(path, 'utf8')).toBe('{"profiles":{}}')
+  expect(text()).toBe('{"profiles":{}}')
 })
 
 test.each<[why: string, argv: string[], text?: string]>([
@@ -80,7 +61,7 @@ test.each<[why: string, argv: string[], text?: string]>([
 })
 
 test('F30: image replaces the image that -f names only with --force', async () => {
-  const cwd = folderWith('GIF89a', 'a.gif')
+  const cwd = temporaryFolder({ 'a.gif': 'GIF89a' })
   const argv = [...image, '-f', 'a.gif', '-o', 'a.gif']
   const err = 'parley: -f and -o are the same file (--force replaces it)\n'
   expect(await run(argv, { cwd })).toMatchObject({ code: 2, requests: [], err })
@@ -89,24 +70,26 @@ test('F30: image replaces the image that -f names only with --force', async () =
 })
 
 test.each([
-  [['chat', '--batch', 'in', '--results', 'link', '--resume', '--report', 'there'], '--results and --report'],
+  [['chat', '--batch', 'b', '--results', 'link', '--resume', '--report', 'there'], '--results and --report'],
   [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
-])('F30: parley exits with 2 if a link names a file: %j (needs POSIX files)', async (argv, expectedText) => {
-  const cwd = folderWith('"hi"\n', 'in')
+  [[...chat, '-o', 'folder/../a', '--thread', 'a'], '-o and --thread'],
+  [[...chat, '-o', 'here/new', '--thread', 'new'], '-o and --thread'],
+])('F30: parley exits with 2 if two paths name one file: %j (needs POSIX files)', async (argv, expectedText) => {
+  const cwd = folderWith(thread)
+  mkdirSync(join(cwd, 'folder'))
   symlinkSync('there', join(cwd, 'link'))
-  symlinkSync(join(cwd, 'link'), join(cwd, 'second'))
-  const ended = await run(argv, { cwd })
-  expect(ended).toMatchObject({ code: 2, out: '', requests: [] })
-  expect(ended.err).toBe(`parley: ${expectedText} are the same file\n`)
-  expect(existsSync(join(cwd, 'there'))).toBe(false)
+  symlinkSync('.', join(cwd, 'here'))
+  const err = `parley: ${expectedText} are the same file\n`
+  expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
+  expect(readText(cwd, 'a')).toBe(thread)
+  expect(readdirSync(cwd)).toEqual(['a', 'b', 'folder', 'here', 'link'])
 })
 
 test('F30: parley exits with 11 if the file of --results is a link that leads to itself (needs POSIX files)', async () => {
-  const cwd = folderWith('"hi"\n', 'in')
+  const cwd = folderWith('')
   symlinkSync('loop', join(cwd, 'loop'))
-  const ended = await run(['chat', '--batch', 'in', '--results', 'loop', '--resume'], { cwd })
-  expect(ended).toMatchObject({ code: 11, requests: [] })
-  expect(ended.err).toMatch(/loop: it is a symbolic link/)
+  const argv = ['chat', '--batch', 'b', '--results', 'loop', '--resume']
+  expect(await run(argv, { cwd })).toMatchObject(rejected(11, 'loop: it is a symbolic link'))
 })
 
 test.each([

@@ -11,7 +11,6 @@ test.each([
   ['-p hi', 'as in: parley chat "Say hello"'],
   ['chat hi --yes', 'chat, image and api never prompt'],
   ['events run hi --yes', "'parley events run --policy FILE' allows tool uses by rules"],
-  ['events run hi --allowedTools x', "'parley events run --policy FILE' allows tool uses by rules"],
   ['config check --ask', 'it was removed;'],
   ['image fox --stream', "unknown flag '--stream': only chat has this flag"],
   ['events list -n 3', "unknown flag '-n': --limit N prints the newest N events"],
@@ -21,7 +20,6 @@ test.each([
   ['login', "'parley config init' asks for addresses and credentials"],
   ['sessions delete s1', "'sessions delete': 'parley api' calls other endpoints, as in: parley api agents"],
   ['list', "'parley events list' or 'parley sessions list' or 'parley config list'"],
-  ['help chatt', '(did you mean chat?)'],
   ['help events sendd', '(did you mean send?)'],
   ['help exitcodes', '(did you mean exit-codes?)'],
   ['help list', "'parley help events list'"],
@@ -29,17 +27,13 @@ test.each([
   ['help ci github', "'ci' has no subtopics; 'parley help' prints one topic at a time: parley help ci."],
   ['chat hi --timeot 3', '(did you mean --timeout?)'],
   ['chat hi --tokn=canary', "unknown flag '--tokn'"],
-  ['chat -model alpha-3 hi', "unknown flag '-model' (did you mean --model?)."],
   ['chat hi -model=canary', "unknown flag '-model' (did you mean --model?)."],
-  ['chat hi -output x.md', "unknown flag '-output' (did you mean --output?)."],
   ['chat hi -max 3', '(did you mean --max-output-tokens or --max-failed or --max-total-tokens?).'],
   ['chat hi -max-tokens 3', '--max-output-tokens N limits the length of an answer, in chat and image.'],
-  ['chat hi -quiet', "unknown flag '-quiet' (did you mean --quiet?)."],
   ['hi', `unknown command 'hi'; 'parley --help' lists the commands; ${chatFirst}`],
   ['where is it --stream', `unknown command 'where'; 'parley --help' lists the commands; ${chatFirst}`],
   ['-m X hi', "; a command's own flags go after its name, as in: parley chat -m …."],
   ['-z canary chat hi', "; a command's own flags go after its name, as in: parley chat -z …."],
-  ['completion', 'the argument <shell> is missing: bash, zsh or fish.'],
   ['completion tcsh', "<shell>: 'tcsh' is not one of bash, zsh, fish."],
   ['api agents', 'the argument <path> is missing: a path such as /v1/sessions, with any query string.'],
   ['api -i agents /v1/sessions', "<service>: '/v1/sessions' is not one of gateway, agents."],
@@ -66,16 +60,6 @@ test.each([
 test('parley accepts combined short flags and values attached to short flags', async () => {
   const { code, out } = await run(['chat', '-qv', '-malpha-3', 'hi', '--dry-run'])
   expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('/models/alpha-3:') })
-})
-
-test('the message for an invalid address omits a value that may contain a password', async () => {
-  for (const value of ['canary@a.test', 'a.test/?key=canary', 'a.test#canary']) {
-    for (const line of ['chat hi --base-url', 'config set baseUrl']) {
-      const { err } = await run([...line.split(' '), value])
-      expect(err).toMatch(/^parley: (--base-url|baseUrl) must begin with /)
-      expect(err).not.toContain('canary')
-    }
-  }
 })
 
 test('events send accepts a message that begins with a session id if it has blanks or -s is given', async () => {

@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Host } from '../../src/basic-context.ts'
 import { type RunOptions, run, temporaryFolder } from '../harness/run.ts'
@@ -73,14 +71,10 @@ test.each([
 })
 
 test('the pager has the terminal and reads the whole text (needs script)', async () => {
-  const folder = temporaryFolder()
-  mkdirSync(join(folder, 'bin'))
   // This pager prints two lines and ends at the first key.
-  const pager =
-    '#!/bin/sh\nhead -n 2\ncat >/dev/null\nprintf "page> "\nread key </dev/tty\nprintf "<%s>" "$key"\n'
-  writeFileSync(join(folder, 'bin/pg'), pager, { mode: 0o755 })
-  const command = `stty rows 10 cols 80; PATH="$PWD/bin:$PATH" PAGER=pg "$NODE" "$PARLEY" help ci; echo "exit $?"`
-  const { screen } = await runAtTerminal(command, folder, [['page> ', 'q\n']], { TERM: 'xterm' })
+  const pg = 'head -n 2; cat >/dev/null; printf "page> "; read key </dev/tty; printf "<%s>" "$key"'
+  const command = `stty rows 10 cols 80; PAGER='sh pg' "$NODE" "$PARLEY" help ci; echo "exit $?"`
+  const { screen } = await runAtTerminal(command, temporaryFolder({ pg }), [['page> ', 'q\n']])
   expect(screen).toContain('parley in a pipeline')
   expect(screen).toMatch(/<q>[\r\n]*exit 0/)
 })

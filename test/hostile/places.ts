@@ -122,14 +122,16 @@ export const repeatedTexts = [
   ...['\r', '\n', '\0', ' ', '\u2028', '\u202e', '🦜', '\u001b['],
   ...['data:\n', 'data:', ':\n', 'id:\n\n', '.a', '[0]', 'null\n'],
 ]
-export const loneSurrogate = Buffer.from([0xed, 0xa0, 0x80])
 
 export const prototypeNames = ['constructor', '__proto__', 'toString', '']
 
 const nested = (depth: number, open = '[', close = ']') => open.repeat(depth) + close.repeat(depth)
-export const oddTexts = [
+const fieldNames = ['data', 'events', 'contents', 'error', 'content', 'candidates']
+
+/** Odd texts, and arrays of 130,000 elements. */
+export const singleTexts = [
   ...[5000, 200_000].flatMap((depth) => [nested(depth), nested(depth, '{"a":[', ']}')]),
-  ...['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) => [
+  ...fieldNames.flatMap((name) => [
     `{"${name}":${nested(5000)}}`,
     `{"${name}":[${nested(900)},{"type":${nested(900)},"message":${nested(900)}}]}`,
     `{"${name}":[{"type":{"toString":1},"text":{"toString":1},"id":{"toString":1}}]}`,
@@ -140,9 +142,7 @@ export const oddTexts = [
   '{"data":[{"type":"user.define_outcome","description":{"toString":1}}]}',
   '{"data":[{"type":"session.error","error":{"message":{"toString":1}}}]}',
   `{"data":[{"type":"agent.tool_use","id":"t","name":"n","input":${nested(5000)}}]}`,
+  ...fieldNames.flatMap((name) =>
+    ['5', '{}'].map((element) => `{"${name}":[${`${element},`.repeat(130_000)}${element}]}`),
+  ),
 ]
-
-/** Arrays of 130,000 elements. */
-export const longTexts = ['data', 'events', 'contents', 'error', 'content', 'candidates'].flatMap((name) =>
-  ['5', '{}'].map((element) => `{"${name}":[${`${element},`.repeat(130_000)}${element}]}`),
-)
