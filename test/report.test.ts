@@ -13,7 +13,15 @@ import { endpoints } from '../src/wire/endpoints.ts'
 import { WorkTracker } from '../src/work-tracker.ts'
 import { execute } from './harness/process.ts'
 import { breaking } from './harness/responses.ts'
-import { answering, createInterrupt, message, readText, rejected, run, temporaryFolder } from './harness/run.ts'
+import {
+  answering,
+  createInterrupt,
+  message,
+  readText,
+  rejected,
+  run,
+  temporaryFolder,
+} from './harness/run.ts'
 
 const read = (folder: string) => JSON.parse(readText(folder, 'r.json'))
 

@@ -74,16 +74,19 @@ test.each([
   [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
   [[...chat, '-o', 'folder/../a', '--thread', 'a'], '-o and --thread'],
   [[...chat, '-o', 'here/new', '--thread', 'new'], '-o and --thread'],
-])('F30: parley exits with 2 if two paths name one file: %j (needs POSIX files)', async (argv, expectedText) => {
-  const cwd = folderWith(thread)
-  mkdirSync(join(cwd, 'folder'))
-  symlinkSync('there', join(cwd, 'link'))
-  symlinkSync('.', join(cwd, 'here'))
-  const err = `parley: ${expectedText} are the same file\n`
-  expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
-  expect(readText(cwd, 'a')).toBe(thread)
-  expect(readdirSync(cwd)).toEqual(['a', 'b', 'folder', 'here', 'link'])
-})
+])(
+  'F30: parley exits with 2 if two paths name one file: %j (needs POSIX files)',
+  async (argv, expectedText) => {
+    const cwd = folderWith(thread)
+    mkdirSync(join(cwd, 'folder'))
+    symlinkSync('there', join(cwd, 'link'))
+    symlinkSync('.', join(cwd, 'here'))
+    const err = `parley: ${expectedText} are the same file\n`
+    expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
+    expect(readText(cwd, 'a')).toBe(thread)
+    expect(readdirSync(cwd)).toEqual(['a', 'b', 'folder', 'here', 'link'])
+  },
+)
 
 test('F30: parley exits with 11 if the file of --results is a link that leads to itself (needs POSIX files)', async () => {
   const cwd = folderWith('')

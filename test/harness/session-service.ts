@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
-import { realTimers, type Timers } from '../../src/timers.ts'
+import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
 import { type Event, endTurn, running, waitsFor } from './events.ts'
@@ -461,6 +461,8 @@ export type Outcome =
   | { status: number; headers?: Record<string, string>; error?: string; isAccepted?: boolean }
 
 export interface AgentScript {
+  /** Policy of the file `p.json`. Default: allows everything. */
+  policy?: object
   /** Earlier events. */
   history?: Event[]
   /** Tool uses that the agent requests together, round by round. An idle event in a round ends the turn. */
@@ -484,15 +486,15 @@ export interface AgentScript {
   lag?: number
   /** If true, streams contain the events of clients. */
   echoes?: boolean
-  /** Clock of the service. Default: real time. */
+  /** Clock of the service and its runs. The default clock stops while a command runs. */
   timers?: Timers
 }
 
 const getUseId = (event: Event) => String(event.tool_use_id ?? event.custom_tool_use_id ?? '')
 
 /** Creates a session service whose agent requests tool uses in rounds, and records the replies. */
-export function createAgentService(script: AgentScript) {
-  const { history = [], timers = realTimers } = script
+export function openAgent(script: AgentScript) {
+  const { policy = always('allow'), history = [], timers = createIdleClock() } = script
   const acceptedReplies = new Map<string, Event[]>()
   const waiting = new Map<string, Event>()
   for (const event of history) if (/_use$/.test(event.type)) waiting.set(String(event.id), event)
@@ -530,9 +532,9 @@ export function createAgentService(script: AgentScript) {
       else posts++
       if (!isTask) script.onPost?.()
       const outcome = (isTask ? script.taskOutcome?.(tasks) : script.outcome?.()) ?? 'takes'
-      const { isAccepted = false, ...fault } = typeof outcome === 'object' ? outcome : { status: 0 }
-      const rule = typeof outcome === 'object' ? { fault, isAccepted } : outcomes[outcome]
-      if (!('fault' in rule) || ('isAccepted' in rule && rule.isAccepted)) void act(given)
+      const { isAccepted = false } = typeof outcome === 'object' ? outcome : {}
+      const rule: PostRule = typeof outcome === 'object' ? { fault: outcome, isAccepted } : outcomes[outcome]
+      if (rule.fault === undefined || rule.isAccepted) void act(given)
       return rule
     },
   })
@@ -573,11 +575,9 @@ export function createAgentService(script: AgentScript) {
     continueTurn()
   }
 
+  service.write('p.json', policy)
   return {
     ...service,
-    get cwd() {
-      return service.cwd
-    },
     /** Accepted replies in order, by the id of the tool use. */
     acceptedReplies: acceptedReplies as ReadonlyMap<string, Event[]>,
     /** Number of requests that posted replies. */
@@ -593,18 +593,6 @@ export function createAgentService(script: AgentScript) {
       service.add(event)
       void act([event])
     },
-  }
-}
-export type AgentService = ReturnType<typeof createAgentService>
-
-/** Returns a policy that decides every tool use in the same way. */
-export const always = (decision: 'allow' | 'deny' | 'ask') => ({ rules: [], default: { decision } })
-
-/** Creates an agent whose clock stops while a command runs, and functions that run `events run` on it. */
-export function openAgent({ policy = always('allow'), ...script }: AgentScript & { policy?: object }) {
-  const service = createAgentService({ timers: createIdleClock(), ...script })
-  service.write('p.json', policy)
-  return Object.assign(service, {
     /** Executes `events run` with the policy and an audit file. */
     runTask: (words = ['do it'], options?: RunOptions) =>
       service.run(['events', 'run', '--policy', 'p.json', '--audit', 'a.ndjson', ...words], options),
@@ -618,8 +606,12 @@ export function openAgent({ policy = always('allow'), ...script }: AgentScript &
     audit: () => service.lines('a.ndjson').filter(({ toolUse }) => toolUse !== null),
     /** Returns the events of tasks in the audit file. */
     taskLines: () => service.lines('a.ndjson').flatMap(({ task, event }) => (task ? [event] : [])),
-  })
+  }
 }
+export type Agent = ReturnType<typeof openAgent>
+
+/** Returns a policy that decides every tool use in the same way. */
+export const always = (decision: 'allow' | 'deny' | 'ask') => ({ rules: [], default: { decision } })
 
 /** Returns run options for a person who types a text at a terminal. */
 export const atTerminal = (typed: RunOptions['typed'], tty: RunOptions['tty'] = ['stderr']): RunOptions => ({

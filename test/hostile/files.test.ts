@@ -19,7 +19,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, readError, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
-import { createAgentService, getLockPath } from '../harness/session-service.ts'
+import { getLockPath, openAgent } from '../harness/session-service.ts'
 import { createProfileHome, noSettings } from '../settings/profile-home.ts'
 
 const modeOf = (path: string): string => (lstatSync(path).mode & 0o777).toString(8)
@@ -30,7 +30,7 @@ const runWithAudit = ['events', 'run', 'go', '-s', 's1', '--no-stdin', '--audit'
 test('events run exits with 11 and prints that nothing was sent if its audit file is removed before the task', async () => {
   const cwd = temporaryFolder()
   const onList = () => void rmSync(join(cwd, 'a.ndjson'), { force: true })
-  const service = createAgentService({ rounds: [], onList })
+  const service = openAgent({ rounds: [], onList })
   const { code, err } = await run([...runWithAudit, 'a.ndjson'], { cwd, exchange: service.exchange })
   expect({ code, tasks: service.tasks }, err).toEqual({ code: 11, tasks: 0 })
   expect(err).toContain('\n  nothing was sent\n')
@@ -112,12 +112,12 @@ test('events run --audit removes both locks of a killed run, and first prints th
   const argv = [...runWithAudit, 'notes']
   const seen: string[] = []
   const onList = () => void seen.push(...readdirSync(join(cwd, '.cache/parley')))
-  await run(argv, { cwd, exchange: createAgentService({ rounds: [], onList }).exchange })
+  await run(argv, { cwd, exchange: openAgent({ rounds: [], onList }).exchange })
   const locks = [join('.cache/parley', seen[0] ?? ''), getLockPath('notes')]
   for (const lock of locks) writeFileSync(join(cwd, lock), '')
   rmSync(join(cwd, 'notes'))
   speedUpLocks()
-  const { code, err } = await run(argv, { cwd, exchange: createAgentService({ rounds: [] }).exchange })
+  const { code, err } = await run(argv, { cwd, exchange: openAgent({ rounds: [] }).exchange })
   expect(code, err).toBe(0)
   const note = (name: string) =>
     `another parley process locked ${name}; waiting until it ends, or for a few seconds if it was killed`

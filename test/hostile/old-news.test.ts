@@ -3,14 +3,14 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
 import { bash, confirms, custom, interrupt } from '../harness/events.ts'
 import { readText } from '../harness/run.ts'
-import { type AgentService, openAgent } from '../harness/session-service.ts'
+import { type Agent, openAgent } from '../harness/session-service.ts'
 
 const clock = createIdleClock()
 
 const resultOfC2 = { type: 'user.custom_tool_result', custom_tool_use_id: 'c2', content: [] }
 
 /** Actions of another client, and the ids of the tool uses to which parley must not reply afterwards. */
-const actions: [what: string, ids: string[], act: (service: AgentService) => void][] = [
+const actions: [what: string, ids: string[], act: (service: Agent) => void][] = [
   ['has sent a result', ['c2'], ({ answer }) => answer(resultOfC2)],
   ['has denied a tool use', ['t1'], ({ answer }) => answer(confirms('t1', 'deny'))],
   ['has interrupted the session', ['t1', 'c1', 'c2'], ({ answer }) => answer(interrupt)],
@@ -20,7 +20,7 @@ const actions: [what: string, ids: string[], act: (service: AgentService) => voi
 
 interface Scenario {
   ids: string[]
-  act(service: AgentService): void
+  act(service: Agent): void
   /** Number of responses after which the other client acts, or `in a command` for the first command. */
   when: number | 'in a command'
   /** True if streams show the events that clients post. */

@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmulatorServer } from '../../src/emulator/server.ts'
+import { realTimers } from '../../src/timers.ts'
 import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { bash } from '../harness/events.ts'
 import type { Ended } from '../harness/process.ts'
 import { message } from '../harness/run.ts'
 import { response, type ScriptedServer, serve } from '../harness/server.ts'
-import { createAgentService } from '../harness/session-service.ts'
+import { openAgent } from '../harness/session-service.ts'
 
 /** Files of a run's folder. */
 export interface RunFiles {
@@ -123,7 +124,7 @@ const isExpectedImage = (text = '') => Buffer.from(text, 'latin1').equals(png())
 
 /** Starts a session service whose agent requests two tool uses, one after the other. */
 async function startSessionService(port: number): Promise<Service> {
-  const service = createAgentService({ rounds: [[bash('t1')], [bash('t2')]] })
+  const service = openAgent({ timers: realTimers, rounds: [[bash('t1')], [bash('t2')]] })
   const { exchange } = service
   const server = await startEmulatorServer({ port, host: '127.0.0.1', exchange, onRequest() {} })
   return {

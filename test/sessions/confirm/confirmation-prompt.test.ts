@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { bash, confirms, says, waitsFor } from '../../harness/events.ts'
 import { answering, createInterrupt, type RunOptions, run, temporaryFolder } from '../../harness/run.ts'
-import { createAgentService } from '../../harness/session-service.ts'
+import { type Agent, openAgent } from '../../harness/session-service.ts'
 
 /** Creates an exchange with a session that lists this page of events and accepts posts. */
 const listing = (page: string): Exchange => {
@@ -202,7 +202,7 @@ async function endAtSecond(argv: string[], waits: boolean) {
 }
 
 async function promptTwice(argv: string[], waits: boolean, isSignalled: boolean) {
-  const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
+  const service = openAgent({ rounds: [[bash('t1'), bash('t2')]] })
   const list = listing(JSON.stringify({ data: [bash('t1'), bash('t2'), waitsFor('t1', 't2')] }))
   const { onSignal, interrupt } = createInterrupt()
   let said = ''
@@ -232,7 +232,7 @@ test.each([
 /** Executes `events run` with a person at this terminal. */
 const runAt = (
   terminal: ReturnType<typeof createScreen>['terminal'],
-  { exchange }: ReturnType<typeof createAgentService>,
+  { exchange }: Agent,
   typed: RunOptions['typed'],
   world: RunOptions = {},
 ) =>
@@ -242,7 +242,7 @@ const runAt = (
   })
 
 test('Q13: a reply of another client closes the open prompt, and replaces an answer that was not sent yet', async () => {
-  const service = createAgentService({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
+  const service = openAgent({ rounds: [[bash('t1'), bash('t2'), bash('t3')]] })
   const { terminal, getText, shows } = createScreen()
   async function* typed() {
     await shows('(t1)? [y/n/a/s/q] ')
@@ -264,7 +264,7 @@ test('Q13: a reply of another client closes the open prompt, and replaces an ans
 })
 
 test('events and warnings that arrive during a prompt are printed after it', async () => {
-  const service = createAgentService({ rounds: [[bash('t1'), bash('t2')]] })
+  const service = openAgent({ rounds: [[bash('t1'), bash('t2')]] })
   const { terminal, getText, shows } = createScreen()
   async function* typed() {
     await shows('(t1)? [y/n/a/s/q] ')

@@ -3,14 +3,14 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startEmulatorServer } from '../../../src/emulator/server.ts'
+import { realTimers } from '../../../src/timers.ts'
 import { bash, custom, says } from '../../harness/events.ts'
 import { execute, start } from '../../harness/process.ts'
-import type { AgentScript, AgentService } from '../../harness/session-service.ts'
-import { always, createAgentService } from '../../harness/session-service.ts'
+import { type Agent, type AgentScript, openAgent } from '../../harness/session-service.ts'
 
 /** Serves a session on a port, and creates a folder with a policy that allows everything. */
 async function serve(script: AgentScript) {
-  const service = createAgentService(script)
+  const service = openAgent({ timers: realTimers, ...script })
   const { exchange } = service
   const server = await startEmulatorServer({ port: 0, host: '127.0.0.1', exchange, onRequest() {} })
   onTestFinished(() => {
@@ -18,7 +18,6 @@ async function serve(script: AgentScript) {
     server.closeAllConnections()
   })
   const { cwd } = service
-  service.write('p.json', always('allow'))
   const env = {
     PARLEY_AGENTS_URL: `http://127.0.0.1:${server.port}`,
     XDG_CACHE_HOME: join(cwd, 'cache'),
@@ -30,7 +29,7 @@ async function serve(script: AgentScript) {
 const argv = ['events', 'run', '-s', 's1', '--policy', 'p.json', '--audit', 'a.ndjson']
 
 /** Returns the ids of tool uses, each with its number of replies. */
-const countReplies = ({ acceptedReplies }: AgentService) =>
+const countReplies = ({ acceptedReplies }: Agent) =>
   [...acceptedReplies].map(([id, answers]) => `${id} ${answers.length}`)
 
 const readState = (pid: string) =>

@@ -11,7 +11,7 @@ const schema = { type: 'object', required: ['verdict'] }
 const schemaText = `Answer with nothing but JSON that fits this JSON Schema:\n${JSON.stringify(schema)}`
 
 /** Creates an agent, and executes `events run`. By default, the policy allows every tool use. */
-async function runOn(script: AgentScript & { policy?: object }, words: string[], options?: RunOptions) {
+async function runOn(script: AgentScript, words: string[], options?: RunOptions) {
   const agent = openAgent(script)
   agent.write('s.json', schema)
   const runAgain = (again: string[], world = options) =>
