@@ -18,7 +18,7 @@ const image = ['image', 'a fox', '-m', 'm']
 const send = ['events', 'send', '-s', 'sesn_1', '--no-stdin']
 const task = ['events', 'run', 'hi', '-s', 'sesn_1', '--no-stdin']
 
-test.each<[argv: string[], expectedText: string, text?: string]>([
+test.each<[argv: string[], flags: string, text?: string]>([
   [[...chat, '--thread', 'a', '--report', 'a'], '--thread and --report', thread],
   [[...chat, '-o', 'a', '--report', 'a'], '-o and --report'],
   [[...chat, '-f', '', '-o', 'a', '--report', 'a'], '-o and --report'],
@@ -34,9 +34,9 @@ test.each<[argv: string[], expectedText: string, text?: string]>([
   [[...task, '--policy', 'a', '--audit', 'a'], '--policy and --audit', policy],
   [['policy', 'check', 'b', 'a', '--report', 'a'], 'EVENTS and --report', ''],
   [['api', 'gateway', '/v1/m', '-i', 'a', '-o', 'a'], '-i and -o', '{}'],
-])('F30: parley exits with 2 if two flags name one file: %j', async (argv, expectedText, text) => {
+])('F30: parley exits with 2 if two flags name one file: %j', async (argv, flags, text) => {
   const cwd = folderWith(text)
-  const err = `parley: ${expectedText} are the same file\n`
+  const err = `parley: ${flags} are the same file\n`
   expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
   expect(existsSync(join(cwd, 'a')) ? readText(cwd, 'a') : undefined).toBe(text)
 })
@@ -74,19 +74,16 @@ test.each([
   [[...chat, '-o', 'link', '--thread', 'there'], '-o and --thread'],
   [[...chat, '-o', 'folder/../a', '--thread', 'a'], '-o and --thread'],
   [[...chat, '-o', 'here/new', '--thread', 'new'], '-o and --thread'],
-])(
-  'F30: parley exits with 2 if two paths name one file: %j (needs POSIX files)',
-  async (argv, expectedText) => {
-    const cwd = folderWith(thread)
-    mkdirSync(join(cwd, 'folder'))
-    symlinkSync('there', join(cwd, 'link'))
-    symlinkSync('.', join(cwd, 'here'))
-    const err = `parley: ${expectedText} are the same file\n`
-    expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
-    expect(readText(cwd, 'a')).toBe(thread)
-    expect(readdirSync(cwd)).toEqual(['a', 'b', 'folder', 'here', 'link'])
-  },
-)
+])('F30: parley exits with 2 if two paths name one file: %j (needs POSIX files)', async (argv, flags) => {
+  const cwd = folderWith(thread)
+  mkdirSync(join(cwd, 'folder'))
+  symlinkSync('there', join(cwd, 'link'))
+  symlinkSync('.', join(cwd, 'here'))
+  const err = `parley: ${flags} are the same file\n`
+  expect(await run(argv, { cwd })).toMatchObject({ code: 2, out: '', requests: [], err })
+  expect(readText(cwd, 'a')).toBe(thread)
+  expect(readdirSync(cwd)).toEqual(['a', 'b', 'folder', 'here', 'link'])
+})
 
 test('F30: parley exits with 11 if the file of --results is a link that leads to itself (needs POSIX files)', async () => {
   const cwd = folderWith('')

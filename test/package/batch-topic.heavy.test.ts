@@ -41,7 +41,7 @@ async function startGateway() {
 test('the script of parley help clusters joins three shares in the order of the input (needs bash and jq)', async () => {
   const job = createJob(await serveEmulator())
   job.write('prompts.ndjson', prompts)
-  expect(await job.step(byHand)).toMatchObject({ code: 0 })
+  await job.run(byHand)
   expect(read(job, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
 })
 
@@ -53,9 +53,7 @@ test('the join commands of parley help clusters fail and print the number of a l
   // The second line is empty, so it needs no result.
   job.write('prompts.ndjson', '"a"\n\n"c"\n"d"\n')
   for (const [at, text] of [result(4), result(1), ''].entries()) job.write(`r${at + 1}.ndjson`, text)
-  const { code, log } = await job.step(joinScript)
-  expect(code).toBe(1)
-  expect(log).toMatch(/^< 3$/m)
+  expect(await job.run(joinScript, 1)).toMatch(/^< 3$/m)
 })
 
 const { jobs } = parse(gitHub) as {
@@ -124,15 +122,15 @@ test('the parallel GitLab jobs of parley help gitlab request each line once and 
     const job = createJob(variables)
     job.write('prompts.ndjson', prompts)
     const env = { CI_NODE_INDEX: `${node}`, CI_NODE_TOTAL: `${batch.parallel}` }
-    expect(await job.step(script, { env })).toMatchObject({ code: 0 })
+    await job.run(script, 0, { env })
     whole.write(`results-${node}.ndjson`, job.read(`results-${node}.ndjson`))
   }
   expect(joining.needs).toEqual(['batch'])
   whole.write('prompts.ndjson', prompts)
-  expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 0 })
+  await whole.run(joining.script.join('\n'))
   expect(read(whole, 'all.ndjson').map(({ index }) => index)).toEqual(indexes)
   whole.write('results-2.ndjson', '')
-  expect(await whole.step(joining.script.join('\n'))).toMatchObject({ code: 1 })
+  await whole.run(joining.script.join('\n'), 1)
   expect(batch.cache.paths).toEqual(['results-*.ndjson'])
   expect(batch.artifacts.paths).toEqual(['results-*.ndjson'])
   expect(requested.toSorted((one, other) => one - other)).toEqual(indexes)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { topics } from '../../src/cli/topics.ts'
 import { readTopicBlocks } from '../cli/pages.ts'
@@ -25,20 +25,15 @@ const under = (topic: string, wanted: string): string[] =>
 async function jobWith(script: Script) {
   const server = await serve(script)
   const variables = { ...envFor(server), PARLEY_ACCESS_TOKEN: 't', PARLEY_API_KEY: 'k' }
-  const job: Job = createJob(variables)
+  const job = createJob(variables)
   job.write('notes.md', 'Tea is hot.\n')
   return { job, requests: server.requests, variables }
 }
 
+/** Answers every request. Without the header, a script with --retries would wait for minutes. */
 const answering =
-  (...bodies: (string | Buffer)[]): Script =>
-  (socket, _, count) =>
-    socket.write(response(bodies[Math.min(count, bodies.length) - 1] ?? ''))
-
-const failing =
-  (status: string, body = '{"error":{"message":"no"}}'): Script =>
+  (body: string, status = '200 OK'): Script =>
   (socket) =>
-    // Without this header, a script with --retries would wait for minutes.
     socket.write(response(body, status, ['x-should-retry: false']))
 
 /** Text that contains commands of runners. */
@@ -91,11 +86,11 @@ test('each script of a job in a help topic sets -eo pipefail, unless the script 
 test('the install step of parley help ci fails on a wrong checksum of the package (needs bash and sha256sum)', async () => {
   const job = createJob()
   job.write('parley-cli-0.1.0.tgz', 'a package')
-  await job.step('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
+  await job.run('sha256sum parley-cli-0.1.0.tgz > parley-cli-0.1.0.tgz.sha256')
   const install = under('ci', 'Installing')[0] ?? ''
-  expect(await job.step(install)).toMatchObject({ code: 0 })
+  await job.run(install)
   job.write('parley-cli-0.1.0.tgz', 'another package')
-  expect(await job.step(install)).toMatchObject({ code: 1 })
+  await job.run(install, 1)
 })
 
 test('no page and no workflow installs parley by name from a registry', () => {
@@ -110,7 +105,7 @@ const [untrustedStep = ''] = under('ci', 'Secrets and text of strangers')
 
 test('the step of parley help ci saves answer and report, does not wait for stdin, and prints nothing (needs bash)', async () => {
   const { job } = await jobWith(answering(message(commands)))
-  expect(await job.step(step)).toMatchObject({ code: 0, log: expect.not.stringMatching(isCommand) })
+  expect(await job.run(step)).not.toMatch(isCommand)
   expect(job.read('summary.md')).toBe(`${commands}\n`)
   expect(reportOf(job)).toMatchObject({ exit: 0, usage: { totalTokens: 8 } })
 })
@@ -119,12 +114,10 @@ test('in parley help ci, the step for untrusted text sends the text unchanged an
   const { job, requests } = await jobWith((socket, request) =>
     socket.write(response(request.includes('/events') ? '{"data":[]}' : message('Hi'))),
   )
-  const committed = await job.step(`echo tea > notes.md
+  await job.run(`echo tea > notes.md
     git init -q . && git add -A && git -c user.name=a -c user.email=a@b.test commit -qm one`)
-  expect(committed, committed.log).toMatchObject({ code: 0 })
   const env = { TITLE: '--file=notes.md $(touch evil)', BODY: '@notes.md', SESSION: 's1' }
-  const { code, log } = await job.step(untrustedStep, { env })
-  expect(code, log).toBe(0)
+  await job.run(untrustedStep, 0, { env })
   const texts = requests.map((request) => /"text":("[^"]*")/.exec(request)?.[1])
   expect(texts).toEqual([env.TITLE, env.BODY].map((text) => JSON.stringify(text)))
   expect(requests[0]).toContain('"tea')
@@ -181,12 +174,11 @@ test.each(
   ]),
 )('the %s step of a help topic exits with %i after %s (needs bash)', async (name, code, status, body) => {
   const { script = '', shell = [] } = runners[name] ?? {}
-  const { job } = await jobWith(failing(status, body))
+  const { job } = await jobWith(answering(body, status))
   // Jenkins keeps the folder of the job.
   if (name === 'Jenkins') job.write('summary.md', 'answer of the build before')
-  const ended = await job.step(script, { shell })
-  expect(ended.code, ended.log).toBe(code)
-  if (name === 'Azure') expect(ended.log).not.toMatch(/##(vso)?\[/)
+  const log = await job.run(script, code, { shell })
+  if (name === 'Azure') expect(log).not.toMatch(/##(vso)?\[/)
   expect(job.has('summary.md')).toBe(code === 0)
   expect(reportOf(job)).toMatchObject({ exit: code })
 })
@@ -214,35 +206,32 @@ const review = {
   GitLab: (parse(under('review', 'GitLab')[0] ?? '') as { review: { script: string[] } }).review.script[0],
 }
 
-describe.each(['GitHub', 'GitLab'] as const)('help review: %s (needs bash, git and jq)', (runner) => {
-  /** Creates a repository with one commit and a change, and checks out the same branch as the runner. */
-  async function createRepository(job: Job) {
-    const git = 'git -c user.name=a -c user.email=a@b.test'
-    const ended = await job.step(`
-      git init -q . && echo one > code.txt && echo package > parley-cli-0.1.0.tgz
-      git add code.txt parley-cli-0.1.0.tgz && ${git} commit -qm one
-      git branch base && git checkout -qb change && echo two > code.txt && ${git} commit -qam two
-      git checkout -q ${runner === 'GitHub' ? 'base' : 'change'}`)
-    expect(ended, ended.log).toMatchObject({ code: 0 })
-  }
-
-  test.each([
-    ['pass', 0],
-    ['block', 1],
-  ])(`after verdict %s, the ${runner} script of parley help review exits with %i`, async (word, code) => {
+test.each([
+  ['pass', 'GitHub', 0],
+  ['block', 'GitHub', 1],
+  ['pass', 'GitLab', 0],
+  ['block', 'GitLab', 1],
+] as const)(
+  'after verdict %s, the %s script of parley help review exits with %i (needs bash, git and jq)',
+  async (...row) => {
+    const [word, runner, code] = row
     const verdict = { verdict: word, why: 'So</pre>\n\n::error::x' }
     const { job, requests } = await jobWith(answering(message(JSON.stringify(verdict))))
-    await createRepository(job)
+    const git = 'git -c user.name=a -c user.email=a@b.test'
+    // The runner of GitHub checks out the target branch, that of GitLab the changed branch.
+    await job.run(`
+    git init -q . && echo one > code.txt && echo package > parley-cli-0.1.0.tgz
+    git add code.txt parley-cli-0.1.0.tgz && ${git} commit -qm one
+    git branch base && git checkout -qb change && echo two > code.txt && ${git} commit -qam two
+    git checkout -q ${runner === 'GitHub' ? 'base' : 'change'}`)
     const env = { BASE: 'base', CHANGE: 'change', GITHUB_STEP_SUMMARY: join(job.folder, 'step-summary') }
-    const ended = await job.step(review[runner] ?? '', { env })
-    expect(ended.code, ended.log).toBe(code)
-    expect(ended.log).not.toMatch(/^::/m)
+    expect(await job.run(review[runner] ?? '', code, { env })).not.toMatch(/^::/m)
     expect(requests[0]).toContain('+two')
     expect(JSON.parse(job.read('out/review.json'))).toMatchObject({ verdict: word })
     const summary = '<pre>So&lt;/pre&gt;\n\n::error::x</pre>\n'
     if (runner === 'GitHub') expect(job.read('step-summary')).toBe(summary)
-  })
-})
+  },
+)
 
 const rules = (decision: string) =>
   `{"rules":[{"tool":"bash","input":{"command":"ls -l"},"decision":"${decision}"}]}`
@@ -303,8 +292,7 @@ test('a rerun of the agents-in-ci job of parley help resumes its task after a pe
   const variables = await serveEmulator()
   const cache: JobCache = new Map()
   expect(await attempt(1, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 12, 0] })
-  const person = await createJob(variables).step('parley events confirm --pending --allow > sent.txt', ofTask)
-  expect(person, person.log).toMatchObject({ code: 0 })
+  await createJob(variables).run('parley events confirm --pending --allow > sent.txt', 0, ofTask)
   expect(await attempt(2, { variables, cache, decision: 'ask' })).toMatchObject({ codes: [0, 0, 0, 0] })
   expect(await countTasks(variables)).toBe(1)
 })
@@ -334,8 +322,7 @@ test('the JSON script of parley help agents-in-ci creates its session once, and 
   job.write('verdict.json', '{"type":"object","required":["verdict"]}')
   const own = { AGENT: 'a1', ENVIRONMENT: 'e1', TASK: 'Judge "this"' }
   for (let attempt = 1; attempt <= 2; attempt++) {
-    const ended = await job.step(answerScript, { env: own })
-    expect(ended, ended.log).toMatchObject({ code: 0 })
+    await job.run(answerScript, 0, { env: own })
     expect(JSON.parse(job.read('answer.json'))).toEqual(JSON.parse(answer))
   }
   expect(requests.filter((request) => request.startsWith('POST'))).toHaveLength(1)
@@ -360,8 +347,7 @@ test('the script of parley help event-types saves files by id and fails on an un
     else socket.write(response(JSON.stringify({ data: listed, has_more: false })))
   })
   const script = (await readTopicBlocks('event-types')).at(-1)?.text ?? ''
-  const ended = await job.step(script, { env: { SESSION: 's1' } })
-  expect(ended, ended.log).toMatchObject({ code: 0 })
+  await job.run(script, 0, { env: { SESSION: 's1' } })
   expect(requests.map((request) => /^GET (\S+)/.exec(request)?.[1])).toEqual([
     '/v1/files?scope_id=s1',
     '/v1/files/file_1/content',
@@ -371,7 +357,7 @@ test('the script of parley help event-types saves files by id and fails on an un
   expect(job.read('files/file_3')).toBe('content of file_3')
   expect(job.read('files.ndjson').trim().split('\n')).toHaveLength(3)
   listed.unshift({ id: '../evil', filename: 'c.txt' })
-  expect((await job.step(script, { env: { SESSION: 's1' } })).code).toBe(5)
+  await job.run(script, 5, { env: { SESSION: 's1' } })
   expect(requests.some((request) => request.includes('evil/content'))).toBe(false)
 })
 
@@ -381,35 +367,30 @@ const [replayScript = '', loop = ''] = scripts.map(({ text }) => text)
 test('the replay script of parley help policy checks a policy against a recorded session offline (needs bash and jq)', async () => {
   const recording = createJob(await serveEmulator())
   recording.write('rules.json', rules('allow'))
-  const kept = await recording.step(
-    "parley events run --no-stdin 'Use a tool: list the files' -s s1 --policy rules.json > x.txt\n" +
-      'parley events list --no-stdin -s s1 --raw > session.ndjson',
-  )
-  expect(kept, kept.log).toMatchObject({ code: 0 })
+  await recording.run(`
+    parley events run --no-stdin 'Use a tool: list the files' -s s1 --policy rules.json > x.txt
+    parley events list --no-stdin -s s1 --raw > session.ndjson`)
   const job = createJob()
   job.write('session.ndjson', recording.read('session.ndjson'))
   job.write('rules.json', rules('allow'))
-  const ended = await job.step(replayScript)
-  expect(ended, ended.log).toMatchObject({ code: 0 })
+  await job.run(replayScript)
   expect(job.read('transcript.txt')).toBe(recording.read('x.txt'))
   job.write('rules.json', rules('deny'))
-  expect(await job.step(replayScript)).toMatchObject({ code: 14 })
+  await job.run(replayScript, 14)
   const [message = ''] = recording.read('session.ndjson').split('\n')
   job.write('session.ndjson', message)
-  expect(await job.step(replayScript)).toMatchObject({ code: 1 })
+  await job.run(replayScript, 1)
   job.write('session.ndjson', recording.read('session.ndjson'))
-  const stricter = await job.step(replayScript.replace(/^parley policy check.*\n.*$/m, ''))
-  expect(stricter).toMatchObject({ code: 4, log: expect.stringMatching('expected user.tool_confirmation') })
+  const stricter = await job.run(replayScript.replace(/^parley policy check.*\n.*$/m, ''), 4)
+  expect(stricter).toContain('expected user.tool_confirmation')
 })
 
 test('the loop of parley help policy lets a program decide about the waiting tool uses (needs bash and jq)', async () => {
   const job = createJob(await serveEmulator())
   job.write('decide', '#!/bin/sh\nexec jq -e \'.name == "bash"\' > /dev/null\n')
-  await job.step('chmod +x decide')
-  const env = { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' }
-  const ended = await job.step(loop, { env })
-  expect(ended.code, ended.log).toBe(14)
-  await job.step('parley events list --no-stdin -s s1 --raw > all.txt')
+  await job.run('chmod +x decide')
+  await job.run(loop, 14, { env: { SESSION: 's1', TASK: 'use bash {}\nuse rm {}\nthen use bash {}' } })
+  await job.run('parley events list --no-stdin -s s1 --raw > all.txt')
   expect(job.read('all.txt').match(/"result":"deny"/g)).toHaveLength(1)
   expect(job.read('answer.txt')).toBe('The emulated agent is done.\n')
 })
@@ -419,9 +400,8 @@ const [fixedAnswerScript = ''] = under('review', 'Trying a script')
 test('the script in parley help review runs a review script with a fixed answer, without a model (needs bash and jq)', async () => {
   const job = createJob()
   job.write('review.sh', "#!/bin/sh\nparley chat --no-stdin -q 'Review' | jq -er .verdict > verdict.txt\n")
-  await job.step('chmod +x review.sh')
-  const ended = await job.step(fixedAnswerScript)
-  expect(ended, ended.log).toMatchObject({ code: 0 })
+  await job.run('chmod +x review.sh')
+  await job.run(fixedAnswerScript)
   expect(job.read('verdict.txt')).toBe('pass\n')
 })
 
@@ -444,8 +424,7 @@ test('the job of parley help github exchanges its identity token for an access t
     ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/oidc?api-version=2`,
     ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'token-of-the-runner',
   }
-  const { code, log } = await job.step("parley chat --no-stdin 'Say hello' > answer.txt", { env: given })
-  expect({ code, log }).toEqual({ code: 0, log: '' })
+  expect(await job.run("parley chat --no-stdin 'Say hello' > answer.txt", 0, { env: given })).toBe('')
   expect(job.read('answer.txt')).toBe('Hi\n')
   expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' })
   const [oidc = '', token = '', chat = ''] = requests

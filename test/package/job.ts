@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { childEnvironment } from '../harness/environment.ts'
 import { binary, startEmulator } from '../harness/process.ts'
@@ -23,6 +23,8 @@ export interface Job {
   has(name: string): boolean
   /** Runs a script as a runner does: without a terminal and with a stdin that never ends. */
   step(script: string, options?: StepOptions): Promise<Ended>
+  /** Runs a script and expects its exit code, by default 0. Returns its output. */
+  run(script: string, code?: number, options?: StepOptions): Promise<string>
   /** Starts a script without waiting for its end. */
   begin(script: string, options?: StepOptions): { child: ChildProcess; ended: Promise<Ended> }
 }
@@ -72,13 +74,19 @@ export function createJob(variables: Record<string, string> = {}): Job {
     const closed = once(child, 'close')
     return { child, ended: closed.then(([code, signal]) => ({ code, signal, log })) }
   }
+  const step: Job['step'] = (script, options) => begin(script, options).ended
   return {
     folder,
     write: (name, text) => writeFileSync(join(folder, name), text),
     read: (name) => readFileSync(join(folder, name), 'utf8'),
     has: (name) => existsSync(join(folder, name)),
     begin,
-    step: (script, options) => begin(script, options).ended,
+    step,
+    async run(script, code = 0, options = {}) {
+      const ended = await step(script, options)
+      expect(ended.code, ended.log).toBe(code)
+      return ended.log
+    },
   }
 }
 
