@@ -29,10 +29,8 @@ interface PostOptions {
 
 /**
  * Posts events once. Calls `record` with `sent` before the request, and with the result after the response.
- * With `count`, the result depends on the whole response. Without `count`, a success status is enough: parley
- * records `accepted` before it reads the body, because it may be killed while it reads. Returns a failure of
- * the request instead of throwing it. If `record` throws, throws that error or, after a refusal by the
- * service, the failure of the request.
+ * Returns a failure of the request instead of throwing it. If `record` throws, throws that error or, after a
+ * refusal by the service, the failure of the request.
  */
 export async function postEventsOnce(
   { context, caller, parts }: SessionClient,
@@ -40,18 +38,12 @@ export async function postEventsOnce(
   { record, count, isSingle = true, acceptedText, rerunHint }: PostOptions,
 ): Promise<PostResult> {
   record('sent')
-  let isRecorded = false
-  const onAccepted = () => {
-    if (count !== undefined) return
-    record('accepted')
-    isRecorded = true
-  }
   let posted: PostResult
   try {
     const receiptEvents = await caller.call(
       endpoints.sendEvents,
       { ...parts, body, isSingle, rerunHint },
-      (response) => readReceipt(context, response, { acceptedText, onAccepted }),
+      (response) => readReceipt(context, response, { acceptedText }),
     )
     const isWhole = receiptEvents.length === 0 || receiptEvents.length >= (count ?? 0)
     const failure = new CliError('unknown', 'the response lists only some of the sent events')
@@ -67,7 +59,7 @@ export async function postEventsOnce(
     posted = { is, receiptEvents: [], failure }
   }
   try {
-    if (!isRecorded) record(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
+    record(posted.is, posted.is === 'accepted' ? undefined : posted.failure?.message)
   } catch (error) {
     throw posted.is === 'refused' ? posted.failure : error
   }

@@ -12,7 +12,7 @@ interface ReceiptOptions {
   /** Message if a signal ends the run after the service has accepted the events. */
   acceptedText?: string
   /** Called when it is certain that the service has accepted the events, before parley prints anything. */
-  onAccepted(): void
+  onAccepted?(): void
 }
 
 /**
@@ -43,7 +43,7 @@ export async function readReceipt(
   const isAccepted = isReceipt || (isEmpty ? !cut : !isError && beginsAsReceipt(text))
   if (isAccepted) {
     response.accept(acceptedText)
-    onAccepted()
+    onAccepted?.()
   }
   if (flags.raw && isPrinted) await printRawBytes(output, bytes)
 
