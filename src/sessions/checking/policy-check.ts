@@ -7,7 +7,7 @@ import { formatTsvLine } from '../../io/tsv.ts'
 import { readSettings } from '../../settings/resolve.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { EventItem } from '../../wire/sessions/events-page.ts'
-import { isToolUseEvent, SessionEvent } from '../../wire/sessions/session-event.ts'
+import { isToolUseEvent } from '../../wire/sessions/session-event.ts'
 import { listEventsOldestFirst } from '../listing/event-list.ts'
 import { createPolicyPauser, type Policy, readPolicy } from '../policy/policy.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
@@ -20,7 +20,7 @@ import {
 } from '../running/judgement.ts'
 import { describeMissingPages, readRecordedEvents } from '../sending/input-events.ts'
 import { createSessionRequestDefaults, type SessionOptions } from '../session.ts'
-import { SessionState } from '../session-state.ts'
+import { getToolUseFingerprint } from '../session-state.ts'
 import { describeTool } from '../tool-use-summary.ts'
 
 interface PolicyCheckOptions extends SessionOptions {
@@ -99,7 +99,8 @@ class RecordedToolUses {
     if (!isToolUseEvent(item.event)) return
     const id = item.event.id ?? `#${this.#texts.size}`
     const earlier = this.#texts.get(id)
-    if (earlier !== undefined && !hasSameToolUse(earlier, item)) this.#contradicted.add(id)
+    const isEqual = earlier === undefined || earlier === item.text
+    if (!isEqual && digestToolUse(earlier) !== digestToolUse(item.text)) this.#contradicted.add(id)
     this.#texts.set(id, item.text)
   }
 
@@ -109,12 +110,7 @@ class RecordedToolUses {
   }
 }
 
-function hasSameToolUse(earlier: string, { event, text }: EventItem): boolean {
-  if (earlier === text) return true
-  const state = new SessionState()
-  state.add(SessionEvent.parse(JSON.parse(earlier)), earlier)
-  return !state.addRepeated(event, text)
-}
+const digestToolUse = (text: string): string => getToolUseFingerprint(parseToolUse(text), text)
 
 /** Number of tool uses in a page of the table. The first page determines the column widths. */
 const pageSize = 100
