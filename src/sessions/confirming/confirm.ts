@@ -8,7 +8,6 @@ import { createConfirmationEvent } from '../reply-events.ts'
 import { deliverEvents } from '../sending/delivery.ts'
 import {
   describeMissingPages,
-  getEventSourceTexts,
   listRecordedEvents,
   readInputEvents,
   requireValidEvents,
@@ -78,7 +77,8 @@ async function readConfirmInput(
       'no tool uses: give their ids, --pending, or events as JSON through a pipe or with -i FILE',
     )
   const given = await readInputEvents(context.input, path ?? '-')
-  let lacksPages = false
+  /** True if the last page of the input has a next page; `undefined` if the input has no pages. */
+  let lacksPages: boolean | undefined
   const onPage = (hasNext: boolean) => {
     lacksPages = hasNext
   }
@@ -102,9 +102,9 @@ async function readConfirmInput(
     items.map(({ event }) => event),
     given,
   )
-  // The service requires a body `{"events": […]}`, so a list or a page of events is put into a new body.
-  const isWhole = getEventSourceTexts(given).every((text, index) => text === items[index]?.text)
-  const body = isWhole ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
+  // The service requires a body `{"events": […]}`, so pages of events are put into a new body.
+  const isBody = lacksPages === undefined
+  const body = isBody ? given.body : `{"events":[${items.map(({ text }) => text).join(',')}]}`
   return { body: Buffer.from(body) }
 }
 

@@ -15,8 +15,6 @@ interface InputEvents {
   name: string
   /** A body `{"events": […]}` with the source texts of the events. */
   body: string
-  /** True if the field `events` is a list, as the service requires. */
-  isList: boolean
   /**
    * Describes the position of a field of `events[index]` for messages. Uses the line number if there is one
    * event per line.
@@ -58,9 +56,9 @@ export async function parseInputEvents(
   const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
   if (whole !== undefined) {
     const { body, events } = wrapInBody(text, whole)
-    const isList = Array.isArray(events)
-    if (isList && onEvent) for (const event of events) onEvent(event)
-    return { name, body, isList, locate: locateInList }
+    if (!Array.isArray(events)) throw usageError(`${name}: events: must be a list`)
+    if (onEvent) for (const event of events) onEvent(event)
+    return { name, body, locate: locateInList }
   }
   const lines: string[] = []
   const lineNumbers: number[] = []
@@ -81,13 +79,11 @@ export async function parseInputEvents(
       ? `line ${lineNumbers[index]}${field ? `: ${field}` : ''}`
       : locateInList(index, field)
   const body = createTextWithinLimit(() => `{"events":[${lines.join(',')}]}`)
-  return { name, body, isList: true, locate }
+  return { name, body, locate }
 }
 
 const createLineError = (line: string, where: string) =>
   usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
-
-export const getEventSourceTexts = ({ body }: InputEvents): string[] => listJsonElements(body, 'events')
 
 export function joinEventsInBody(given: InputEvents | undefined, added: readonly string[]): string {
   const body = given?.body ?? '{"events":[]}'
@@ -99,7 +95,7 @@ export function joinEventsInBody(given: InputEvents | undefined, added: readonly
  * events, as the service lists them. Throws a usage error for a value that is not an event.
  */
 export function* listRecordedEvents(given: InputEvents, onPage?: OnPage): Generator<EventItem> {
-  for (const [index, text] of getEventSourceTexts(given).entries())
+  for (const [index, text] of listJsonElements(given.body, 'events').entries())
     yield* parseRecordedEvents(text, JSON.parse(text), `${given.name}: ${given.locate(index, '')}`, onPage)
 }
 
@@ -186,7 +182,6 @@ export function createInputEventsCheck() {
   return {
     add: check.add,
     end(given?: InputEvents): string[] {
-      if (given && !given.isList) throw usageError(`${given.name}: events: must be a list`)
       const name = given?.name ?? 'the events'
       const locate = given?.locate ?? locateInList
       const describe = ({ path: [place, ...rest], message }: EventProblem) => {
