@@ -3,7 +3,6 @@ import { describeRetry } from '../../http/call.ts'
 import { decideRetry, type RetryRules, retry } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import type { SessionEvent } from '../../wire/sessions/session-event.ts'
-import { parseTimestampMs } from '../../wire/timestamp.ts'
 import { describeWaitingToolUses } from '../following/stop-text.ts'
 import { collectEvents, eventListPollDelaysMs } from '../listing/event-list.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
@@ -288,7 +287,6 @@ function updateUnconfirmed(
       isListed: isUnknown ? undefined : state.answerable.includes(use.id),
       showsClientEvents: task.showsClientEvents,
       idleEvents: state.stopIds,
-      idleAt: parseTimestampMs(state.lastStop?.processed_at),
     }
     audit.replies.set(use.id, updateUnconfirmedReply(reply, shown, context.host.timers.wallTime()))
   }

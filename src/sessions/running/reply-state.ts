@@ -45,7 +45,6 @@ import { type Answer, computeDigest } from '../session-state.ts'
  * In case 2, the idle event is newer if one of these conditions is true:
  *
  * - parley received the idle event only after the first list since the request.
- * - The time of the idle event is more than 30 s after the request, and 30 s have passed since the request.
  * - The list contains the last idle event that parley knew when it sent the request, and then this one. The
  *   request may still be on its way, so parley also waits until 30 s after the request. This condition needs a
  *   service that lists client events, because such a list would show the reply, too.
@@ -125,14 +124,9 @@ interface ListEvidence {
   /** True if the service lists the events of clients. Then a reply that is not listed has not arrived. */
   showsClientEvents: boolean
   idleEvents: ReadonlySet<string | undefined>
-  /** Time of the last idle event by the service's clock, in milliseconds since the epoch. */
-  idleAt: number
 }
 
-/**
- * Maximum time until a sent request arrives. Also the maximum difference between the clocks of this machine
- * and of the service.
- */
+/** Maximum time until a sent request arrives. */
 export const maxDeliveryMs = 30_000
 
 /**
@@ -152,17 +146,14 @@ export function updateUnconfirmedReply(
   const last = [...shown.idleEvents].at(-1)
   const { sentAtMs, lastIdleEvent } = reply.sent
   if (last === undefined || last === lastIdleEvent || shown.isListed === undefined) return stillUnconfirmed
-  const latestArrival = sentAtMs + maxDeliveryMs
-  // True if the last idle event is certainly newer than the arrival of the reply. For an event in
-  // `olderIdleEvents`, its time and the current time must be after `latestArrival`.
-  const isNew = !olderIdleEvents.has(last) || (shown.idleAt > latestArrival && now > latestArrival)
+  const isNew = !olderIdleEvents.has(last)
   const followsKnownEvent = shown.idleEvents.has(lastIdleEvent)
   if (!(isNew || followsKnownEvent)) return stillUnconfirmed
   // The session no longer waits for the reply, so it does not matter whether the reply arrived.
   if (!shown.isListed) return { ...reply, is: 'closed' }
   const waitingSince = reply.waitingSince ?? now
   // After `maxDeliveryMs`, a request that has not arrived never will.
-  const isCertainlyLost = isNew || (shown.showsClientEvents && now >= latestArrival)
+  const isCertainlyLost = isNew || (shown.showsClientEvents && now >= sentAtMs + maxDeliveryMs)
   return isCertainlyLost && now - waitingSince >= maxLagMs
     ? reopenReply(reply)
     : { ...stillUnconfirmed, waitingSince }

@@ -560,10 +560,12 @@ function openWith(text: string, use = uses('t1')) {
   return agent
 }
 
-test("Y96: events run repeats an earlier run's reply if the idle event is an hour newer than the reply", async () => {
-  const agent = openWith('')
+test("Y96: events run repeats an earlier run's reply if a later idle event than that of the reply lists the tool use", async () => {
+  const waits = (id: string) => ({ ...waitsFor('t1'), id })
+  const history = [{ type: 'user.message' }, uses('t1'), waits('r1'), running, waits('r2')]
+  const agent = openAgent({ history, rounds: [], policy })
   const time = new Date(agent.timers.wallTime() - 3_600_000).toISOString()
-  agent.write('a.ndjson', line('sent', 't1', { time }))
+  agent.write('a.ndjson', line('sent', 't1', { time, rest: 'r1' }))
   const { code } = await agent.runTask([])
   expect([code, agent.acceptedReplies.get('t1')?.length]).toEqual([0, 1])
 })
