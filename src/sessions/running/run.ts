@@ -162,8 +162,7 @@ async function follow(run: SessionRun, work: FollowedWork): Promise<CliError | u
         context.messages.warn(answer.problem)
       }
       // The transcript marks such parts itself, so only an answer outside of the transcript needs the warnings.
-      const isInTranscript = !answerOptions.isStdoutReserved && !answerOptions.file
-      if (task.answer && !isInTranscript)
+      if (task.answer && isAnswerPrintedAlone(answerOptions))
         for (const type of listOtherBlockTypes(task.answer))
           context.messages.warn(
             type === 'redacted'

@@ -60,8 +60,8 @@ export function addSchemaInstructions(
 const hasContentBlocks = (event: { type?: unknown; content?: unknown } | null): boolean =>
   event?.type === 'user.message' && Array.isArray(event.content)
 
-export const isAnswerPrintedAlone = ({ schema, file, isStdoutReserved }: TaskAnswerOptions): boolean =>
-  schema !== undefined || file !== undefined || isStdoutReserved
+export const isAnswerPrintedAlone = ({ file, isStdoutReserved }: TaskAnswerOptions): boolean =>
+  file !== undefined || isStdoutReserved
 
 /**
  * Checks the answer against the schema. Returns the text to print, or a failure if the text does not match or
@@ -85,10 +85,11 @@ export async function checkTaskAnswer(
 
 export async function printOrSaveTaskAnswer(
   context: Context,
-  { file, name, isStdoutReserved, schema, markdown }: TaskAnswerOptions,
+  answerOptions: TaskAnswerOptions,
   answer: string,
 ): Promise<void> {
-  if (!file && !isStdoutReserved) return
+  if (!isAnswerPrintedAlone(answerOptions)) return
+  const { file, name, schema, markdown } = answerOptions
   const { reportData, messages } = context
   const output = file ?? context.output
   const isMarkdown = markdown && output.isTerminal && !schema
