@@ -53,8 +53,9 @@ export async function parseInputEvents(
   { onEvent, hint = "'parley events list --raw' prints a session's events" }: ReadingOptions = {},
 ): Promise<InputEvents> {
   if (text.trim() === '') throw usageError(`no events: ${name} is empty`)
-  const whole = isLineDelimited(text) ? undefined : tryParseJson(text)
-  if (whole !== undefined) {
+  if (!isLineDelimited(text)) {
+    const whole = tryParseJson(text)
+    if (whole === undefined) throw usageError(`${name}: not valid JSON: ${describeJsonError(text)}; ${hint}`)
     const { body, events } = wrapInBody(text, whole)
     if (!Array.isArray(events)) throw usageError(`${name}: events: must be a list`)
     if (onEvent) for (const event of events) onEvent(event)
@@ -64,14 +65,11 @@ export async function parseInputEvents(
   const lineNumbers: number[] = []
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue
-    const value = tryParseJson(line)
-    if (value === undefined && lines.length === 0) break
-    if (value === undefined) throw createLineError(line, `${name}: line ${index + 1}`)
+    const value = parseLine(line, `${name}: line ${index + 1}`)
     onEvent?.(value)
     lines.push(line.trim())
     lineNumbers.push(index + 1)
   }
-  if (lines.length < 2) throw usageError(`${name}: not valid JSON: ${describeJsonError(text)}; ${hint}`)
   // In the request, the events of flags follow the events of the input's lines. The events of flags have no
   // line number.
   const locate = (index: number, field: string) =>
@@ -82,8 +80,11 @@ export async function parseInputEvents(
   return { name, body, locate }
 }
 
-const createLineError = (line: string, where: string) =>
-  usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
+function parseLine(line: string, where: string): unknown {
+  const value = tryParseJson(line)
+  if (value !== undefined) return value
+  throw usageError(`${where}: not valid JSON: ${describeJsonError(line).replace(/^line 1, /, '')}`)
+}
 
 export function joinEventsInBody(given: InputEvents | undefined, added: readonly string[]): string {
   const body = given?.body ?? '{"events":[]}'
@@ -143,8 +144,7 @@ export async function readRecordedEvents(
         const line = decodeUtf8(bytes as Uint8Array, name, undefined, lineNumber)
         if (line.trim() === '') continue
         const where = `${name}: line ${lineNumber}`
-        const value = tryParseJson(line)
-        if (value === undefined) throw createLineError(line, where)
+        const value = parseLine(line, where)
         for (const item of parseRecordedEvents(line.trim(), value, where, onPage)) add(item)
       }
     }
@@ -154,13 +154,11 @@ export async function readRecordedEvents(
   for (const item of listRecordedEvents(await parseInputEvents(text, name), onPage)) add(item)
 }
 
+/** Returns whether the first line that is not blank is JSON, and another line that is not blank follows. */
 function isLineDelimited(text: string): boolean {
-  const newline = text.indexOf('\n')
-  return (
-    newline > 0 &&
-    /\S/.test(text.slice(newline, newline + 100)) &&
-    tryParseJson(text.slice(0, newline)) !== undefined
-  )
+  const start = text.trimStart()
+  const end = start.indexOf('\n')
+  return end > 0 && start.slice(end).trim() !== '' && tryParseJson(start.slice(0, end)) !== undefined
 }
 
 const locateInList = (index: number, field: string): string => `events[${index}]${field ? `.${field}` : ''}`
