@@ -10,6 +10,7 @@ import { quoteAndShortenName } from '../quoted-name.ts'
 import { requireTimeLeft } from '../reconnect-policy.ts'
 import { createConfirmationEvent, createToolResultEvent } from '../reply-events.ts'
 import type { SessionClient } from '../session.ts'
+import { getToolUseFingerprint } from '../session-state.ts'
 import { formatReason, getToolUseExecutor, type Judgement, judgeToolUse } from './judgement.ts'
 import {
   applyDecision,
@@ -287,8 +288,8 @@ const isSafeId = (id: string): boolean => /^[\w-]{1,128}$/.test(id)
  * Returns `undefined` for an unclear input. The key `a` (always allow) then does not apply to later tool uses
  * with this input.
  */
-const getSameCallKey = ({ type, server, name, inputText, isUnclear }: ParsedToolUse): string | undefined =>
-  isUnclear ? undefined : JSON.stringify([type, server, name, inputText])
+const getSameCallKey = (use: ParsedToolUse): string | undefined =>
+  use.isUnclear ? undefined : getToolUseFingerprint(use, use.text)
 
 const maxStderrLines = 20
 
