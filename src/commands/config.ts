@@ -18,12 +18,8 @@ import {
   readProfile,
   requireChangeableProfile,
 } from '../settings/profiles.ts'
-import {
-  chooseSettingValues,
-  findSettingProblem,
-  formatProfileFlag,
-  type UncheckedSetting,
-} from '../settings/resolve.ts'
+import { chooseSettingValues, formatProfileFlag, type UncheckedSetting } from '../settings/resolve.ts'
+import { parseSetting } from '../settings/schemas.ts'
 import { parseSettingInput } from '../settings/setting-input.ts'
 import {
   findSettingName,
@@ -215,9 +211,9 @@ export const configCommands = {
   profiles: {
     examples: ['parley config profiles'],
     async run(context) {
-      const { host, flags, messages, output } = context
+      const { host, messages, output } = context
       const file = await readProfileFile(host, messages)
-      const current = chooseProfileName(file, { named: flags.profile, env: host.env }).name
+      const current = chooseProfileName(context, file).name
       for (const name of listProfileNames(file)) {
         const mark = name === current ? '* ' : '  '
         await output.write(output.isTerminal ? `${mark}${toOneLine(name)}\n` : formatTsvLine([name]))
@@ -266,9 +262,9 @@ function noteOverride({ host, messages }: Context): void {
 }
 
 /** Shows the problem of an invalid value instead of the value, which may be a misplaced secret. */
-function formatForDisplay(candidate: Pick<UncheckedSetting, 'setting' | 'value'>): string {
-  const problem = findSettingProblem(candidate)
-  return problem ? `(${problem})` : maskSettingValue(candidate.setting, candidate.value)
+function formatForDisplay({ setting, value }: Pick<UncheckedSetting, 'setting' | 'value'>): string {
+  const { problem } = parseSetting(setting, value)
+  return problem ? `(${problem})` : maskSettingValue(setting, value)
 }
 
 /** Shortens no value. The terminal wraps long rows. */

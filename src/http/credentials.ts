@@ -10,7 +10,7 @@ import {
   type ResolvedSettings,
   serviceNames,
 } from '../settings/resolve.ts'
-import { getSettingSchema } from '../settings/schemas.ts'
+import { parseSetting } from '../settings/schemas.ts'
 import { getSettingEnvVar, type SettingName, secretSettings } from '../settings/table.ts'
 import { isUnencryptedRemote } from '../wire/address.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -109,9 +109,9 @@ async function runSecretCommand(
       deadline: deadline.hasPassed || undefined,
       retry: limit.hasPassed || exitCode === temporaryFailure ? 'later' : undefined,
     })
-  const parsed = getSettingSchema('accessToken').safeParse(line)
-  if (parsed.success) return parsed.data
-  throw failed(line.trim() ? `printed a secret that ${parsed.error.issues[0]?.message}` : 'printed nothing')
+  const secret = parseSetting('accessToken', line)
+  if (secret.value !== undefined) return secret.value
+  throw failed(line.trim() ? `printed a secret that ${secret.problem}` : 'printed nothing')
 }
 
 /** Windows ignores the case of variable names, so this function does, too. */

@@ -1,5 +1,4 @@
 import { suggestSpelling } from '../argv/spelling.ts'
-import type { ProcessInfo } from '../basic-context.ts'
 import type { Context } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { type ProfileFile, readProfileFile, UnreadableProfileFileError } from './profile-file.ts'
@@ -40,36 +39,30 @@ const demo = {
  */
 export async function readProfile(context: Context, isForRun = false): Promise<Profile> {
   const { host, flags, messages, secrets } = context
-  const choice = { named: flags.profile, env: host.env }
-  const requested = chooseProfileName({}, choice)
+  const requested = flags.profile || host.env.PARLEY_PROFILE
   let file: ProfileFile = {}
   try {
-    if (requested.name !== demoProfileName) file = await readProfileFile(host, messages)
+    if (requested !== demoProfileName) file = await readProfileFile(host, messages)
   } catch (error) {
-    if (!isForRun || requested.isRequested || !(error instanceof UnreadableProfileFileError)) throw error
+    if (!isForRun || requested || !(error instanceof UnreadableProfileFileError)) throw error
     messages.note(`${error.message}; settings come from flags and the environment alone`)
   }
-  // The name comes from `--profile`, else `PARLEY_PROFILE`, else the file's current profile, else `default`.
-  const { name, chosenBy, isRequested } = chooseProfileName(file, choice)
+  const { name, chosenBy } = chooseProfileName(context, file)
   if (name === demoProfileName) return { ...demo, chosenBy }
   const values = findProfileValues(file, name)
-  if (values === undefined && isRequested) throw createUnknownProfileError(file, name)
+  if (values === undefined && requested) throw createUnknownProfileError(file, name)
   for (const setting of settingNames.filter(isSecretSetting)) secrets.add(String(values?.[setting] ?? ''))
-  return { name, chosenBy, values: values ?? {}, isNamed: choice.named !== undefined }
+  return { name, chosenBy, values: values ?? {}, isNamed: flags.profile !== undefined }
 }
 
 /** Returns the name of the profile to use, even if no such profile exists. */
 export function chooseProfileName(
+  { flags, host: { env } }: Pick<Context, 'flags' | 'host'>,
   { current }: ProfileFile,
-  { named, env }: { named: string | undefined; env: ProcessInfo['env'] },
-): { name: string; chosenBy: string; isRequested: boolean } {
-  if (named) return { name: named, chosenBy: '--profile', isRequested: true }
-  if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE', isRequested: true }
-  return {
-    name: current || defaultProfileName,
-    chosenBy: current ? 'config use' : 'default',
-    isRequested: false,
-  }
+): { name: string; chosenBy: string } {
+  if (flags.profile) return { name: flags.profile, chosenBy: '--profile' }
+  if (env.PARLEY_PROFILE) return { name: env.PARLEY_PROFILE, chosenBy: 'PARLEY_PROFILE' }
+  return { name: current || defaultProfileName, chosenBy: current ? 'config use' : 'default' }
 }
 
 /** Ignores inherited properties such as `constructor`, which are not profiles. */
@@ -109,15 +102,14 @@ export async function changeProfileFile(
   await rewriteProfileFile(context, change)
 }
 
-/** Changes the profile `named`, or without a name the chosen profile. Creates a missing profile. */
+/** Changes the chosen profile. Creates a missing profile. */
 export async function changeProfile(
   context: Context,
   change: (values: ProfileValues) => ProfileValues | undefined,
-  named = context.flags.profile,
 ): Promise<{ name: string; chosenBy: string; isNew: boolean }> {
   let changed = { name: '', chosenBy: '', isNew: false }
   await changeProfileFile(context, (file) => {
-    const { name, chosenBy } = chooseProfileName(file, { named, env: context.host.env })
+    const { name, chosenBy } = chooseProfileName(context, file)
     requireChangeableProfile(name)
     const before = findProfileValues(file, name)
     changed = { name, chosenBy, isNew: before === undefined }

@@ -5,7 +5,7 @@ import { toOneLine } from '../io/escape.ts'
 import { escapeShellWord } from '../io/shell-quote.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import { demoProfileName, type Profile, readProfile } from './profiles.ts'
-import { getSettingSchema, type Settings } from './schemas.ts'
+import { parseSetting, type Settings } from './schemas.ts'
 import {
   findSecretPair,
   getSettingDefinition,
@@ -125,25 +125,18 @@ export function chooseSettingValues({ flags, profile, env }: SettingSources): Un
   })
 }
 
-/** Returns the end of a sentence, such as `must be text`, which never quotes the value. */
-export const findSettingProblem = ({
-  setting,
-  value,
-}: Pick<UncheckedSetting, 'setting' | 'value'>): string | undefined =>
-  getSettingSchema(setting).safeParse(value).error?.issues[0]?.message
-
 /** Leaves out a value that may contain a password. */
 const formatNameWithValueIfSafe = (name: string, value: string): string =>
   /^\s*$|[@?#]/.test(value) ? name : `${name} ${toOneLine(value, 60)}:`
 
 function parseValue({ setting, value, origin: { source, label } }: UncheckedSetting): unknown {
-  const parsed = getSettingSchema(setting).safeParse(value)
-  if (parsed.success) return parsed.data
+  const parsed = parseSetting(setting, value)
+  if (parsed.problem === undefined) return parsed.value
   const given = source === 'flag' ? formatNameWithValueIfSafe(label, String(value)) : label
   const location = source === 'profile' ? `'${setting}' in ${label}` : given
   const isAddress = setting === 'baseUrl' || setting === 'agentsUrl'
   const kind = source === 'flag' && !isAddress ? 'usage' : 'credentials'
-  throw new CliError(kind, `${location} ${parsed.error.issues[0]?.message}`)
+  throw new CliError(kind, `${location} ${parsed.problem}`)
 }
 
 export const serviceNames = { gateway: 'the gateway', agents: 'the session service' }

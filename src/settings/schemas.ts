@@ -90,10 +90,12 @@ type Value<K extends SettingName> = (typeof settingDefinitions)[K]['type'] exten
   ? Word
   : OfType<(typeof settingDefinitions)[K]['type']>
 
-export function getSettingSchema<K extends SettingName>(name: K): z.ZodMiniType<Value<K>> {
+/** `problem` is the end of a sentence, such as `must be text`. It never quotes the value, which may be a secret. */
+export function parseSetting<K extends SettingName>(name: K, given: unknown) {
   const { type } = settingDefinitions[name]
   const schema = typeof type === 'string' ? types[type]() : z.enum(type)
-  return schema as unknown as z.ZodMiniType<Value<K>>
+  const { data, error } = schema.safeParse(given)
+  return { value: data as Value<K> | undefined, problem: error?.issues[0]?.message }
 }
 
 type WithDefault = {

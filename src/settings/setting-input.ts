@@ -1,4 +1,4 @@
-import { getSettingSchema } from './schemas.ts'
+import { parseSetting } from './schemas.ts'
 import { findSecretPair, type SettingName } from './table.ts'
 
 /**
@@ -9,10 +9,10 @@ import { findSecretPair, type SettingName } from './table.ts'
 export function parseSettingInput(name: SettingName, typed: string) {
   // The value may be a shell command that prints a secret. Its quotes stay, because the shell needs them.
   const [, , inner] = (findSecretPair(name)?.[1] !== name && /^\s*(["'])(.*)\1\s*$/s.exec(typed)) || []
-  const parsed = getSettingSchema(name).safeParse(inner ?? typed)
-  if (!parsed.success) return { problem: parsed.error.issues[0]?.message }
-  const address = removeAddedPath(name, parsed.data)
-  if (address === undefined) return { value: parsed.data, hadQuotes: inner !== undefined }
+  const { value, problem } = parseSetting(name, inner ?? typed)
+  if (problem !== undefined) return { problem }
+  const address = removeAddedPath(name, value)
+  if (address === undefined) return { value, hadQuotes: inner !== undefined }
   return { problem: `must not contain the path of a request, which parley adds: use ${address}` }
 }
 

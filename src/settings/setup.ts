@@ -32,7 +32,7 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
   const { host, flags, messages } = context
   const path = requireProfilePath(host)
   const file = await readProfileFile(host, messages)
-  const { name } = chooseProfileName(file, { named: flags.profile, env: host.env })
+  const { name } = chooseProfileName(context, file)
   requireChangeableProfile(name)
   const write = (text: string) => void host.stderr.open().write(`${text}\n`)
   const wrapBelow = await createLineWrapper(host.stderr, margin.length)
@@ -68,7 +68,8 @@ export async function setUpProfile(context: Context, prompter: Prompter): Promis
   else {
     // Another process may have selected another profile meanwhile. The change names the profile, because the
     // secret of the other profile must not be sent to the typed address.
-    await changeProfile(context, (current) => answers.reduce(withAnswer, current), name)
+    const named = { ...context, flags: { ...flags, profile: name } }
+    await changeProfile(named, (current) => answers.reduce(withAnswer, current))
     const flag = flags.profile ? ` --profile ${name}` : ''
     messages.note(`saved: 'parley config list --effective${flag}' shows the settings`)
   }
