@@ -76,10 +76,15 @@ export class InputReader {
   }
 
   /** Passes the content in chunks to `consume`. The path `-` means stdin. Returns the result of `consume`. */
-  async readChunks<T>(path: string, reader: string, consume: ConsumeChunks<T>): Promise<T> {
+  async readChunks<T>(
+    path: string,
+    reader: string,
+    consume: ConsumeChunks<T>,
+    idleNote?: string,
+  ): Promise<T> {
     if (path !== '-') return this.#readFile(path, path, consume)
     this.#claimStdin(reader)
-    return this.#read(() => this.#context.host.stdin.open(), 'stdin', waitingForStdin, consume)
+    return this.#read(() => this.#context.host.stdin.open(), 'stdin', idleNote ?? waitingForStdin, consume)
   }
 
   /** The path `-` means stdin. Throws a usage error if stdin is a terminal or was read before. */
@@ -196,11 +201,9 @@ export class InputReader {
       throw usageError(`${reader} reads stdin, which is a terminal: use a pipe or < FILE`)
   }
 
-  async #readStdin(reader: string, idleNote = waitingForStdin): Promise<Uint8Array> {
-    this.#claimStdin(reader)
-    const { host, flags } = this.#context
-    const bytes = await this.#read(() => host.stdin.open(), 'stdin', idleNote, readBody)
-    if (flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()
+  async #readStdin(reader: string, idleNote?: string): Promise<Uint8Array> {
+    const bytes = await this.readChunks('-', reader, readBody, idleNote)
+    if (this.#context.flags.failOnEmpty && isBlank(bytes)) throw emptyStdinError()
     return bytes
   }
 
