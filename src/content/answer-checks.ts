@@ -1,5 +1,5 @@
 import { toOneLine } from '../io/escape.ts'
-import type { AnswerSummary } from '../wire/gateway/answer-forms.ts'
+import { type AnswerSummary, unprintedContent } from '../wire/gateway/answer-forms.ts'
 
 export interface AnswerOutcome {
   summary: AnswerSummary
@@ -10,27 +10,18 @@ export interface AnswerOutcome {
 /** Stop reasons of a complete answer. Any other reason causes a warning. */
 const normalStopReasons = ['end_turn', 'stop_sequence', 'tool_use', 'STOP', 'stop']
 
-const unprintedContent = ['a function call', 'an image', 'a file', 'code']
-
 /**
  * `isTextOnly` means that the output has only the text of the first candidate. `where`: where the JSON of the
  * other content is.
  */
 export function listAnswerWarnings(outcome: AnswerOutcome, isTextOnly = false, where = ''): string[] {
+  const has = (what: string, isChecked = isTextOnly) => isChecked && outcome.otherContent.has(what)
   return [
-    isTextOnly && outcome.otherContent.has('replaced bytes')
-      ? 'the answer has \ufffd, which usually replaces bytes that are not UTF-8'
-      : undefined,
-    outcome.otherContent.has('content after its end')
-      ? 'the service sent more content after the end of the answer, perhaps a second answer'
-      : undefined,
-    isTextOnly && outcome.otherContent.has('another candidate')
-      ? `the answer has several candidates, and only the first is printed; its JSON ${where}`
-      : undefined,
-    ...unprintedContent.map((what) =>
-      isTextOnly && outcome.otherContent.has(what)
-        ? `the answer also has ${what}, which parley does not print; its JSON ${where}`
-        : undefined,
+    has('replaced bytes') && 'the answer has \ufffd, which usually replaces bytes that are not UTF-8',
+    has('content after its end', true) &&
+      'the service sent more content after the end of the answer, perhaps a second answer',
+    ...unprintedContent.map(
+      (what) => has(what) && `the answer also has ${what}, which parley does not print; its JSON ${where}`,
     ),
     describeCutAnswer(outcome),
   ].filter((warning) => typeof warning === 'string')

@@ -58,6 +58,15 @@ export type NonTextContent =
   | 'replaced bytes'
   | 'something else'
 
+/** Kinds of content that the text of an answer does not have. */
+export const unprintedContent = [
+  'another candidate',
+  'a function call',
+  'an image',
+  'a file',
+  'code',
+] as const
+
 const classifyContent = (name: string): NonTextContent =>
   otherContentNames.find(([pattern]) => pattern.test(name))?.[1] ?? 'something else'
 

@@ -18,6 +18,7 @@ import {
   readMessageEvent,
   readNativeAnswer,
   readTextDelta,
+  unprintedContent,
 } from './answer-forms.ts'
 
 /**
@@ -147,8 +148,8 @@ export class AnswerReader {
   }
 }
 
+const unprinted: NonTextContent[] = [...unprintedContent, 'an unreadable part']
 const files: NonTextContent[] = ['an image', 'a file', 'an unreadable part']
-const unprinted: NonTextContent[] = [...files, 'a function call', 'code', 'another candidate']
 
 const hasContent = ({ otherContent }: AnswerPiece, kinds: NonTextContent[]): boolean =>
   otherContent.some((what) => kinds.includes(what))

@@ -155,7 +155,7 @@ describe('chat sends a prompt and prints the answer', () => {
       'a native answer',
       JSON.stringify({ candidates: [text, { text: 'A dog' }].map(toCandidate) }),
       {},
-      'the answer has several candidates, and only the first is printed',
+      'the answer also has another candidate, which parley does not print',
       'A dog',
     ],
   ])('if %s is in %s with a text, chat prints the text, saves the rest and warns', async (...of) => {
