@@ -37,7 +37,6 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const { endpoint, parts } = await readRequest(context, settings, words, options)
   const { output: name, include: hasHead = false, paginate = false } = options
   if (paginate && endpoint.method !== 'GET') throw usageError('--paginate works only with the method GET')
-  if (paginate && hasHead) throw usageError('--paginate and --include exclude each other')
   const file = name === undefined || name === '-' ? undefined : await openFileOutput(name, context)
   const caller = createServiceCaller(context, settings)
   if (await caller.preview(endpoint, parts)) return

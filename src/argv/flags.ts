@@ -20,9 +20,13 @@ function requireFileName(value: string): string {
 }
 
 /**
- * Rules by flag. `requires`: one of these flags must be given, too. `excludes`: none of these may be given.
+ * Rules by flag. `requires`: one of these names must be given, too. `excludes`: none of these may be given. A
+ * name is a flag, an argument such as `EVENTS`, or the command. `advice` ends the message about an exclusion.
  */
-export type FlagRules = Record<string, { requires?: readonly string[]; excludes?: readonly string[] }>
+export type FlagRules = Record<
+  string,
+  { requires?: readonly string[]; excludes?: readonly string[]; advice?: string }
+>
 
 /** The value is a text or `@FILE`. In a flag `<id=text>`, the text follows the first `=`. */
 export class TextFlag extends Option {}

@@ -36,7 +36,6 @@ export async function runBatch(
   createHandlers: (context: Context, settings: ResolvedSettings) => Promise<BatchLineHandlers>,
 ): Promise<void> {
   const settings = await readSettings(context)
-  if (context.flags.curl) throw usageError('--curl shows one request, --batch has many: use --dry-run')
   if (options.results === undefined && !context.flags.dryRun)
     requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent: use --results FILE' })
   // The source is opened first, so that a pipe with the lines is not added to the prompt.

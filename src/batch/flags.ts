@@ -48,6 +48,7 @@ export const createBatchFlags = (): Option[] => [
 export const batchFlagRules: FlagRules = {
   ...Object.fromEntries(createFlagsThatNeedBatch().map(({ long }) => [long, { requires: ['--batch'] }])),
   '--resume': { requires: ['--results'] },
+  '--curl': { excludes: ['--batch'], advice: 'use --dry-run' },
   '--input': { excludes: ['--batch'] },
   '--usage': { excludes: ['--batch'] },
 }

@@ -85,15 +85,10 @@ export function readSharedFlags(commands: (Command & { given: GivenFlag[] })[]):
   const flags = given as Partial<SharedFlags>
   if (flags.profile === '')
     throw usageError('--profile: the name of a profile is empty: is a variable unset?')
-  if (flags.raw && called.opts().ids) throw usageError('--raw and --ids exclude each other')
   // With `--batch FILE`, `--fail-on-empty` refuses a file without lines, so `--no-stdin` does not
   // contradict it.
-  const { batch = '-' } = called.opts()
-  if (flags.failOnEmpty && flags.stdin === false && batch === '-')
+  if (flags.failOnEmpty && flags.stdin === false && called.opts().batch === undefined)
     throw usageError('--no-stdin and --fail-on-empty exclude each other')
-  if (flags.retryUnknown && !['chat', 'image', 'api'].includes(called.name()))
-    throw usageError('--retry-unknown works only with chat, image and api')
-  if (flags.dryRun && flags.curl) throw usageError('--dry-run and --curl exclude each other')
   return {
     ...flags,
     given: commands.flatMap((command) => command.given),
@@ -107,12 +102,22 @@ export function readSharedFlags(commands: (Command & { given: GivenFlag[] })[]):
   }
 }
 
-export function checkFlagRules(given: readonly CommandLineFlag[], flagRules: FlagRules = {}): void {
-  const has = (flag: string) => given.some((each) => each.flag === flag)
-  for (const { flag } of given) {
-    const { requires, excludes = [] } = (Object.hasOwn(flagRules, flag) && flagRules[flag]) || {}
-    if (requires && !requires.some(has)) throw usageError(`${flag} works only with ${requires.join(' or ')}`)
-    const bar = excludes.find(has)
-    if (bar !== undefined) throw usageError(`${flag} has no effect with ${bar}`)
+export const sharedFlagRules: FlagRules = {
+  '--raw': { excludes: ['--ids', 'config check'] },
+  '--dry-run': { excludes: ['--curl', 'config check'] },
+  '--curl': { excludes: ['config check'] },
+  '--beta': { excludes: ['--no-beta'] },
+  '--retry-unknown': { requires: ['chat', 'image', 'api'] },
+}
+
+/** `given`: the names of the flags and arguments on the command line, and of the command. */
+export function checkFlagRules(given: readonly string[], rules: FlagRules): void {
+  for (const name of given) {
+    const { requires = given, excludes = [], advice } = rules[name] ?? {}
+    if (!requires.some((each) => given.includes(each)))
+      throw usageError(`${name} works only with ${requires.join(' or ')}`)
+    const other = excludes.find((each) => given.includes(each))
+    if (other !== undefined)
+      throw usageError(`${name} and ${other} exclude each other${advice === undefined ? '' : `: ${advice}`}`)
   }
 }

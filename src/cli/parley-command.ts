@@ -81,6 +81,15 @@ export class ParleyCommand extends Command {
     return this.path.slice(1).map((command) => command.name())
   }
 
+  /** Names for `FlagRules`. */
+  get givenNames(): string[] {
+    return [
+      this.commandNames.join(' '),
+      ...this.path.flatMap(({ given }) => given.map(({ flag }) => flag)),
+      ...this.registeredArguments.slice(0, this.args.length).map((each) => each.name().toUpperCase()),
+    ]
+  }
+
   get longFlags(): string[] {
     return this.options.flatMap(({ long }) => long ?? [])
   }

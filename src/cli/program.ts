@@ -14,6 +14,7 @@ import {
   isFlagExceptHelp,
   isHelpFlag,
   readSharedFlags,
+  sharedFlagRules,
 } from './flags.ts'
 import { helpLayoutOptions, printHelp, wrapHelp } from './help-text.ts'
 import { ParleyCommand, UnknownNameError } from './parley-command.ts'
@@ -159,7 +160,7 @@ class Program implements HelpSource {
     if (path.some(({ given }) => given.some(({ option }) => namesFile(option))))
       await this.#requireDistinctFiles(path)
     await report.open()
-    checkFlagRules(flags.given, module?.flagRules)
+    for (const rules of [sharedFlagRules, module?.flagRules ?? {}]) checkFlagRules(command.givenNames, rules)
     const context = await createContext(this.#host, flags, run)
     try {
       const end = await run.tracker.during({ changesData: entry.requests === 'changes' }, async () => {

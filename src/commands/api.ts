@@ -25,6 +25,8 @@ export default {
     'Prints the response body byte for byte, whatever the status. With --paginate, parley does not print the body of an error. The exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service did not accept the request, or with --retry-unknown.',
   ],
 
+  flagRules: { '--paginate': { excludes: ['--include'] } },
+
   examples: [
     'parley api agents /v1/sessions --set agent=agent_1 --set environment_id=env_1',
     'parley api agents /v1/sessions/sesn_1/events --include',

@@ -1,7 +1,6 @@
 import { Argument, Option } from 'commander'
 import { FileFlag, parseWholeNumber, TextFlag } from '../argv/flags.ts'
 import { type BatchOptions, batchFlagRules, createBatchFlags } from '../batch/flags.ts'
-import { usageError } from '../errors.ts'
 import type { ChatOptions } from '../gateway/chat/chat.ts'
 import { createPromptFlags } from '../gateway/prompt-flags.ts'
 import { documentedModels } from '../wire/gateway/models.ts'
@@ -39,6 +38,8 @@ export default {
 
   flagRules: {
     ...batchFlagRules,
+    '--output': { excludes: ['--batch'], advice: 'use --results FILE' },
+    '--thread': { excludes: ['--batch'] },
     '--schema': { excludes: ['--raw'] },
     '--schema-retries': { requires: ['--schema'] },
     '--stream': { excludes: ['--batch'] },
@@ -58,12 +59,6 @@ export default {
       const { runChat } = await import('../gateway/chat/chat.ts')
       return runChat(context, options, words)
     }
-    if (options.thread !== undefined)
-      throw usageError(
-        '--thread and --batch exclude each other: --thread continues one conversation, --batch sends separate requests',
-      )
-    if (options.output !== undefined)
-      throw usageError('-o is for one answer: use --results FILE with --batch')
     const { runBatch } = await import('../batch/batch.ts')
     const { createChatBatchMethods } = await import('../gateway/chat/lines.ts')
     await runBatch(context, options, (batchContext, settings) =>

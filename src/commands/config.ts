@@ -64,9 +64,6 @@ export const configCommands = {
     ],
     examples: ['parley config check'],
     async run(context) {
-      const { raw, dryRun, curl } = context.flags
-      if (raw || dryRun || curl)
-        throw usageError("--raw, --dry-run and --curl do not apply to 'config check'")
       const { checkProfile } = await import('../check.ts')
       await checkProfile(context)
     },

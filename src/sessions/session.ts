@@ -81,8 +81,6 @@ function createAgentHeadersFromFlags(
   { values, origins }: ResolvedSettings,
   { beta, validate = true }: SessionOptions,
 ): Record<string, string> {
-  const isGiven = (name: string) => context.flags.given.some(({ flag }) => flag === name)
-  if (isGiven('--beta') && isGiven('--no-beta')) throw usageError('--beta and --no-beta exclude each other')
   const given = beta === undefined || beta === false ? [] : beta
   const fromSettings = beta === false ? [] : values.betas
   const isBetaHeaderGiven = context.flags.header?.some((line) =>

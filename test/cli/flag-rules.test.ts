@@ -8,17 +8,27 @@ test.each([
   ['chat hi --max-failed 0', '--max-failed works only with --batch'],
   ['image hi --share 1/2', '--share works only with --batch'],
   ['chat --batch b.nd --resume', '--resume works only with --results'],
-  ['chat --batch b.nd --stream', '--stream has no effect with --batch'],
-  ['image --batch b.nd -o d/ --usage', '--usage has no effect with --batch'],
-  ['chat hi --markdown --raw', '--markdown has no effect with --raw'],
-  ['chat hi --markdown --schema s.json', '--markdown has no effect with --schema'],
-  ['chat hi --schema s.json --raw', '--schema has no effect with --raw'],
+  ['chat --batch b.nd --stream', '--stream and --batch exclude each other'],
+  ['image --batch b.nd -o d/ --usage', '--usage and --batch exclude each other'],
+  ['chat hi --markdown --raw', '--markdown and --raw exclude each other'],
+  ['chat hi --markdown --schema s.json', '--markdown and --schema exclude each other'],
+  ['chat hi --schema s.json --raw', '--schema and --raw exclude each other'],
   ['chat hi --schema-retries 1', '--schema-retries works only with --schema'],
-  ['image hi --raw -o a.png', '--output has no effect with --raw'],
+  ['image hi --raw -o a.png', '--output and --raw exclude each other'],
+  ['chat --batch b.nd --thread t.json', '--thread and --batch exclude each other'],
+  ['chat --batch b.nd -o out', '--output and --batch exclude each other: use --results FILE'],
+  ['chat --batch b.nd --curl', '--curl and --batch exclude each other: use --dry-run'],
+  ['chat hi --fail-on-empty --no-stdin', '--no-stdin and --fail-on-empty exclude each other'],
+  ['events confirm -s s t1 -i p.json', '--input and TOOL-USE-ID exclude each other'],
+  ['events confirm -s s t1 --allow --deny', '--allow and --deny exclude each other'],
+  ['events list -s s --beta x --no-beta', '--beta and --no-beta exclude each other'],
+  ['--retry-unknown events list -s s', '--retry-unknown works only with chat or image or api'],
+  ['config check --raw', '--raw and config check exclude each other'],
+  ['--curl config check', '--curl and config check exclude each other'],
   ['policy check p.json --fail-on-deny', '--fail-on-deny works only with EVENTS or --session'],
   ['policy check p.json --header a:b', '--header works only with --session'],
   ['events send hi -s s --raw --ids', '--raw and --ids exclude each other'],
-  ['events send hi -s s --ids --follow', '--ids has no effect with --follow'],
+  ['events send hi -s s --ids --follow', '--ids and --follow exclude each other'],
 ])('parley exits with 2 if one of the flags would have no effect: %s', async (line, expectedText) => {
   const cwd = temporaryFolder({ 'b.nd': '"a"\n', 's.json': '{}', 'p.json': '{"rules":[]}' })
   const ended = await run(line.split(' '), { cwd, env: { PARLEY_IMAGE_MODEL: 'm' } })
@@ -60,8 +70,10 @@ test('--batch accepts --no-stream and --no-markdown, although a batch never stre
   expect(await run(argv, { cwd })).toMatchObject({ code: 0 })
 })
 
-test('each flag that needs or excludes another flag belongs to the same command as that flag', async () => {
-  for (const { module, longFlags } of await loadAllCommands())
+test('each flag that needs or excludes another name belongs to the same command as that name', async () => {
+  for (const { module, longFlags, registeredArguments } of await loadAllCommands()) {
+    const names = [...longFlags, ...registeredArguments.map((argument) => argument.name().toUpperCase())]
     for (const [flag, { requires = [], excludes = [] }] of Object.entries(module?.flagRules ?? {}))
-      expect(longFlags).toEqual(expect.arrayContaining([flag, ...requires, ...excludes]))
+      expect(names).toEqual(expect.arrayContaining([flag, ...requires, ...excludes]))
+  }
 })

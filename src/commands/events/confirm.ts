@@ -26,7 +26,12 @@ export default {
     "With --pending and --allow or --deny, parley lists the events and answers every tool use that waits at that moment. If a tool use that needs a result stays open, the exit code is 12. With ids and --allow or --deny, parley sends the answers without reading the session. To answer by rules, use 'parley events run' without a task: see 'parley help policy'.",
   ],
 
-  flagRules: { '--message': { requires: ['--deny'] } },
+  flagRules: {
+    '--allow': { excludes: ['--deny'] },
+    '--message': { requires: ['--deny'] },
+    '--pending': { excludes: ['--input', 'TOOL-USE-ID'] },
+    '--input': { excludes: ['TOOL-USE-ID'] },
+  },
 
   examples: [
     'parley events confirm -s sesn_1 toolu_1 --allow',

@@ -60,6 +60,7 @@ export default {
   flagRules: {
     '--tool-timeout': { requires: ['--tool'] },
     '--fail-on-tool-error': { requires: ['--tool'] },
+    '--last': { excludes: ['--raw'] },
   },
 
   examples: [

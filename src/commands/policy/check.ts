@@ -5,6 +5,7 @@ import { createBetaFlags } from '../../sessions/session.ts'
 import type { CommandModule } from '../command.ts'
 
 const needsSession = { requires: ['--session'] }
+const needsEvents = { requires: ['EVENTS', '--session'] }
 
 export default {
   parameters: () => [
@@ -27,6 +28,10 @@ export default {
   printsLines: true,
 
   flagRules: {
+    '--session': { excludes: ['EVENTS'] },
+    '--tool': needsEvents,
+    '--fail-on-deny': needsEvents,
+    '--raw': needsEvents,
     '--dry-run': needsSession,
     '--curl': needsSession,
     '--header': needsSession,

@@ -37,17 +37,13 @@ export async function checkPolicy(
   options: PolicyCheckOptions,
   [file = '', events]: string[],
 ): Promise<void> {
-  const { input, messages, flags, host } = context
+  const { input, messages, host } = context
   const { session, tool, failOnDeny } = options
   const toolCommands = readToolFlags(tool)
-  if (events !== undefined && session !== undefined)
-    throw usageError('EVENTS and --session exclude each other')
   // Reading the settings sets the deadline, also for a check that sends no request.
   const settings = await readSettings(context)
   const policy = await readPolicy(await input.readText(file, 'the policy'), file)
   if (events === undefined && session === undefined) {
-    const unused = failOnDeny ? '--fail-on-deny' : tool ? '--tool' : flags.raw ? '--raw' : undefined
-    if (unused) throw usageError(`${unused} works only with EVENTS or --session`)
     const rules = policy.rules.length === 1 ? '1 rule' : `${policy.rules.length} rules`
     const isUnread = input.stdinKind === 'pipe' || input.stdinKind === 'file'
     const hint = isUnread ? "; stdin is not read: add '-' to check its events" : ''

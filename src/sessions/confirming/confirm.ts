@@ -35,11 +35,8 @@ export async function confirmToolUses(
   ids: string[],
 ): Promise<void> {
   const { allow, deny, message, input } = options
-  if (allow && deny) throw usageError('--allow and --deny exclude each other')
   const isBare = ids.length === 0 && input === undefined && !allow && !deny
   const pending = options.pending ?? (isBare && context.input.stdinKind === 'terminal')
-  const sources = [ids.length > 0, pending, input !== undefined]
-  if (sources.filter(Boolean).length > 1) throw usageError('ids, --pending and -i exclude each other')
   const access = await createSessionClient(context, options)
   const { markdown } = access.settings.values
   const send = (body: Uint8Array) => deliverEvents(access, body, { ...options, markdown })

@@ -21,14 +21,12 @@ export async function readAnswerFlags(
 ) {
   const { last = false, output, schema: schemaName } = options
   const name = output === '-' ? undefined : output
-  const isLast = last || output === '-'
-  const { raw } = context.flags
-  if (isLast && raw) throw usageError(`--raw and ${last ? '--last' : '-o -'} exclude each other`)
-  if (schemaName !== undefined && name === undefined && raw)
-    throw usageError('--schema and --raw both print to stdout: add -o FILE for the answer')
+  /** stdout gets only the answer or, with --last and -o FILE, nothing. */
+  const isStdoutReserved = last || output === '-' || (schemaName !== undefined && name === undefined)
+  if (isStdoutReserved && context.flags.raw)
+    throw usageError('--raw and the answer are both for stdout: use -o FILE for the answer')
   return {
-    /** stdout gets only the answer or, with --last and -o FILE, nothing. */
-    isStdoutReserved: isLast || (schemaName !== undefined && name === undefined),
+    isStdoutReserved,
     schema: schemaName === undefined ? undefined : await readSchema(context, settings, schemaName),
     file: name === undefined ? undefined : await openFileOutput(name, context),
     name,

@@ -129,6 +129,6 @@ describe('image that may be cut', () => {
 
   test('image --raw --fail-on-cut is a usage error', async () => {
     const ended = await image(['fox', '--raw', '--fail-on-cut'])
-    expect(ended).toMatchObject(rejected(2, '--fail-on-cut has no effect with --raw'))
+    expect(ended).toMatchObject(rejected(2, '--fail-on-cut and --raw exclude each other'))
   })
 })

@@ -125,7 +125,7 @@ test.each<[what: string, argv: string[], said: string, stdin?: string, tty?: typ
   ['a pipe next to --pending', ['--pending'], 'connect stdin to the terminal', '', both],
   ['--no-stdin and no decision', ['t1', '--no-stdin'], 'with --no-stdin, parley cannot prompt', '', both],
   ['a value that is not an event', ['--allow'], 'events[0]: is not an event', '"text"'],
-  ['ids and --pending', ['t1', '--pending', '--allow'], 'exclude each other'],
+  ['ids and --pending', ['t1', '--pending', '--allow'], '--pending and TOOL-USE-ID exclude each other'],
   ['a message with --allow', ['t1', '--allow', '--message', 'x'], '--message works only with --deny'],
   ['--policy', ['t1', '--policy', 'x.json'], isElsewhere],
 ])('Q04: events confirm exits with 2, sends nothing for %s', async (_, argv, said, stdin = '', tty = []) => {

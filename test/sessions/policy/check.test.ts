@@ -256,7 +256,7 @@ test.each<[what: string, words: string, said: string, files?: Record<string, str
   ['an example that its rule does not match', 'p.json', notMatched, broken],
   ['a missing file name', '', 'the argument <file> is missing'],
   ['values that are not events', 'p.json e.ndjson', 'e.ndjson: events[0]: is not an event', noEvents],
-  ['events and --session', 'p.json e.ndjson -s s1', 'EVENTS and --session exclude each other'],
+  ['events and --session', 'p.json e.ndjson -s s1', '--session and EVENTS exclude each other'],
   ['--curl without a request', 'p.json --curl', '--curl works only with --session'],
   ['stdin as both the policy and the events', '- -', 'stdin'],
 ])('policy check exits with 2 for %s', async (_, words, said, files) => {

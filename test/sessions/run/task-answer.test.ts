@@ -270,8 +270,8 @@ test('events run --last saves the answer if stdout fails', async () => {
 
 test.each([
   ['--last --fail-on-cut', 'exits with 8 if there is no answer'],
-  ['--last --raw', '--raw and --last exclude each other'],
-  ['--schema s.json --raw', '--schema and --raw both print to stdout: add -o FILE for the answer'],
+  ['--last --raw', '--last and --raw exclude each other'],
+  ['--schema s.json --raw', '--raw and the answer are both for stdout: use -o FILE for the answer'],
   ['--schema p.json', '--schema p.json: $.type: enum: must be'],
   ['--schema s.json --schema-retries 1', "repeat 'events run' with a message about the mismatches"],
   ['--policy broken.json', 'not valid JSON'],
