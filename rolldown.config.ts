@@ -5,6 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'
 import type { Plugin, RolldownOptions } from 'rolldown'
 import { createLicenseFilePlugin } from './src/build/license-file.ts'
+import { rootCommandEntry } from './src/cli/command-tree.ts'
 import { findCompletionScript } from './src/cli/completion/scripts.ts'
 import { topics } from './src/cli/topics.ts'
 import { validatorOptions } from './src/content/schema/validator-options.ts'
@@ -97,7 +98,7 @@ const withScripts: Plugin = {
   },
   async generateBundle() {
     for (const shell of shells) {
-      const source = (await findCompletionScript(shell)) ?? ''
+      const source = (await findCompletionScript(shell, async () => rootCommandEntry)) ?? ''
       this.emitFile({ type: 'asset', fileName: `completion.${shell}`, source })
     }
   },

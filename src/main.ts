@@ -159,7 +159,7 @@ async function findStaticText(argv: string[]): Promise<string | undefined> {
   if (argv.length === 1 && /^(-V|--version)$/.test(command)) return `${version}\n`
   if (argv.length !== 2 || command !== 'completion') return undefined
   const { findCompletionScript } = await import('./cli/completion/scripts.ts')
-  return findCompletionScript(shell)
+  return findCompletionScript(shell, async () => (await import('./cli/command-tree.ts')).rootCommandEntry)
 }
 
 function cleanUp(cleanups: ArraySet<() => unknown>): boolean {

@@ -67,8 +67,12 @@ export const commandEntries: Record<string, CommandEntry> = {
     },
   },
   serve: local('run a local emulator of both services, for testing', () => import('../commands/serve.ts')),
-  completion: local('print a script for TAB completion', () => import('./completion.ts')),
-  help: local('print help on a command or a topic', () => import('./help.ts')),
+  completion: local('print a script for TAB completion', async () => ({
+    default: (await import('./completion.ts')).createCompletionCommand(rootCommandEntry),
+  })),
+  help: local('print help on a command or a topic', async () => ({
+    default: (await import('./help.ts')).createHelpCommand(rootCommandEntry),
+  })),
 }
 
 export const rootCommandEntry: CommandEntry = {

@@ -1,7 +1,7 @@
 import { Argument } from 'commander'
-import type { CommandModule } from '../commands/command.ts'
+import type { CommandEntry, CommandModule } from '../commands/command.ts'
 
-export default {
+export const createCompletionCommand = (root: CommandEntry): CommandModule => ({
   parameters: () => [
     new Argument('<shell>', 'the shell to print the script for').choices(['bash', 'zsh', 'fish']),
   ],
@@ -17,7 +17,8 @@ export default {
   examples: ['parley completion bash > parley.bash', 'parley completion zsh > _parley'],
 
   /** Called only if the command line has flags. Without flags, `main` prints the script. */
-  async run({ output }, _, [shell = ''], help) {
-    await output.write((await help.findCompletionScript(shell)) ?? '')
+  async run({ output }, _, [shell = '']) {
+    const { findCompletionScript } = await import('./completion/scripts.ts')
+    await output.write((await findCompletionScript(shell, async () => root)) ?? '')
   },
-} satisfies CommandModule
+})

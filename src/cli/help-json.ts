@@ -3,28 +3,21 @@ import { appendFlagValue, FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
 import { getSettingDefinition, getSettingEnvVar, getSettingFlag, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
-import { loadAllCommands } from './loaded-commands.ts'
-import { type ParleyCommand, UnknownNameError } from './parley-command.ts'
+import type { ParleyCommand } from './parley-command.ts'
 import { readExitCodeDescriptions } from './topic-texts.ts'
 import { topics } from './topics.ts'
 
-export async function describeCommandForPrograms(words: readonly string[]): Promise<object> {
-  const [root] = (await loadAllCommands()) as [ParleyCommand]
-  const command = words.reduce((group, word) => {
-    const named = group.commands.find((child) => child.name() === word)
-    if (!named) throw new UnknownNameError(group, [word])
-    return named as ParleyCommand
-  }, root)
+export function describeCommandForPrograms(command: ParleyCommand): object {
   const exits = readExitCodeDescriptions()
-  const { entry, module, registeredArguments, ownFlags, sharedFlags } = command
+  const { entry, module, parent, registeredArguments, ownFlags, sharedFlags } = command
   return {
     format: 1,
-    command: words.join(' '),
+    command: command.commandNames.join(' '),
     summary: entry.summary,
     arguments: registeredArguments.map(describeArgument),
     flags: [...ownFlags, ...sharedFlags].map((flag) => describeFlag(flag, command.name())),
     subcommands: command.commands.map((child) => ({ name: child.name(), summary: child.summary() })),
-    ...(words.length === 0 ? { topics } : {}),
+    ...(parent ? {} : { topics }),
     notes: module?.notes ?? [],
     examples: module?.examples ?? [],
     exitCodes: Object.entries(exitCodes).map(([kind, exit]) => ({ exit, kind, when: exits.get(kind) })),

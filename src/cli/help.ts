@@ -1,10 +1,11 @@
 import { Argument, Option } from 'commander'
-import type { CommandModule } from '../commands/command.ts'
+import type { CommandEntry, CommandModule } from '../commands/command.ts'
 import { createStyle } from '../io/style.ts'
-import { printHelp, wrapTopic } from './help-text.ts'
+import { printHelp, wrapHelp, wrapTopic } from './help-text.ts'
+import { loadCommand } from './loaded-commands.ts'
 import { isTopic, resolveHelpWords, topics } from './topics.ts'
 
-export default {
+export const createHelpCommand = (root: CommandEntry): CommandModule => ({
   parameters: () => [
     new Argument('[command...]', `a command, or a topic: ${topics.join(', ')}`),
     new Option('--json', 'print the flags and direct subcommands of one command as JSON, for programs'),
@@ -12,17 +13,22 @@ export default {
 
   examples: ['parley help events send', 'parley help exit-codes', 'parley help chat --json'],
 
-  async run(context, { json }: { json?: boolean }, words, help) {
+  async run(context, { json }: { json?: boolean }, words) {
     const { host, flags, output } = context
-    if (json) return output.write(`${JSON.stringify(await help.describe(words))}\n`)
+    if (json) {
+      const { describeCommandForPrograms } = await import('./help-json.ts')
+      return output.write(`${JSON.stringify(describeCommandForPrograms(await loadCommand(root, words)))}\n`)
+    }
     const target = resolveHelpWords(words)
     const [name = '', ...rest] = target
+    const { columns } = host.stdout
+    const style = await createStyle(flags.color, host.env, output.isTerminal)
     // `policy` is both a topic and a command group. `help policy` prints the topic, and `help policy check`
     // prints the help of the command.
-    if (!isTopic(name) || rest.length > 0) return help.showHelp(target)
-    const { columns } = host.stdout
-    const { formatTopic } = await import('./topic-texts.ts')
-    const style = await createStyle(flags.color, host.env, output.isTerminal)
-    await printHelp(context, wrapTopic(formatTopic(name, columns), columns, style), flags.pager ?? true)
+    const text =
+      isTopic(name) && rest.length === 0
+        ? wrapTopic((await import('./topic-texts.ts')).formatTopic(name, columns), columns, style)
+        : wrapHelp((await loadCommand(root, target, columns)).helpInformation(), columns, style)
+    await printHelp(context, text, flags.pager ?? true)
   },
-} satisfies CommandModule
+})

@@ -1,20 +1,29 @@
-import { rootCommandEntry } from './command-tree.ts'
-import { declareRequestFlags } from './flags.ts'
-import { ParleyCommand } from './parley-command.ts'
+import type { CommandEntry } from '../commands/command.ts'
+import { createRootCommand, type ParleyCommand, UnknownNameError } from './parley-command.ts'
 
-/** Returns `parley` first, and each group before its commands. */
-export function loadAllCommands(): Promise<ParleyCommand[]> {
-  const root = new ParleyCommand('parley').option('-V, --version', 'print the version')
-  root.entry = rootCommandEntry
-  return loadAll(root)
+/** Returns `parley`, a group or a command. Throws an `UnknownNameError` for an unknown word. */
+export async function loadCommand(
+  root: CommandEntry,
+  words: readonly string[],
+  columns?: number,
+): Promise<ParleyCommand> {
+  let command = createRootCommand(root, columns)
+  await command.load()
+  for (const [index, word] of words.entries()) {
+    const child = command.commands.find((each) => each.name() === word)
+    if (!child) throw new UnknownNameError(command, words.slice(index))
+    await child.load()
+    command = child
+  }
+  return command
 }
 
+/** Returns `parley` first, and each group before its commands. */
+export const loadAllCommands = (root: CommandEntry): Promise<ParleyCommand[]> =>
+  loadAll(createRootCommand(root))
+
 async function loadAll(command: ParleyCommand): Promise<ParleyCommand[]> {
-  // Request flags may precede the name of a command, as in `parley events --raw list`, so the group has them,
-  // too.
-  if (command.entry.group) declareRequestFlags(command)
-  else await command.load()
-  command.addChildren()
-  const inner = await Promise.all((command.commands as ParleyCommand[]).map(loadAll))
+  await command.load()
+  const inner = await Promise.all(command.commands.map(loadAll))
   return [command, ...inner.flat()]
 }

@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from 'commander'
+import { version } from '../../package.json'
 import { looksLikeFlag } from '../argv/bare-flags.ts'
 import { appendFlagValue, HeaderFlag } from '../argv/flags.ts'
 import type { CommandEntry, CommandModule } from '../commands/command.ts'
@@ -10,6 +11,7 @@ import {
   isHelpFlag,
   isSharedFlag,
 } from './flags.ts'
+import { helpLayoutOptions } from './help-text.ts'
 import { isKnownFlag } from './hints.ts'
 
 /** Thrown if the first of `words` is an unknown word or flag. `Program` adds a suggestion to the message. */
@@ -35,6 +37,8 @@ const helpFlag = ['-h, --help', 'print this help'] as const
  * as in `--system=-x`.
  */
 export class ParleyCommand extends Command {
+  declare readonly commands: readonly ParleyCommand[]
+  declare parent: ParleyCommand | null
   entry: CommandEntry = { summary: '' }
   /** `undefined` for a group, and before `load`. */
   module: CommandModule | undefined
@@ -63,18 +67,21 @@ export class ParleyCommand extends Command {
   }
 
   async load(): Promise<void> {
-    const { load, requests } = this.entry
+    const { load, requests, group } = this.entry
     this.module = (await load?.())?.default
     for (const each of this.module?.parameters?.() ?? [])
       if (each instanceof Argument) this.addArgument(each)
       else this.addOption(each)
-    if (requests) declareRequestFlags(this)
+    // Request flags may precede the name of a command, as in `parley events --raw list`, so a group has them,
+    // too.
+    if (requests || group) declareRequestFlags(this)
     else declareGeneralFlags(this)
+    this.addChildren()
     this.usage(this.usage().replace('[options]', '[flags]'))
   }
 
   get path(): ParleyCommand[] {
-    return this.parent ? [...(this.parent as ParleyCommand).path, this] : [this]
+    return this.parent ? [...this.parent.path, this] : [this]
   }
 
   get commandNames(): string[] {
@@ -194,6 +201,31 @@ export class ParleyCommand extends Command {
     const lines = examples.map((example) => `\n  ${example}`)
     return [...own, `Examples:${lines.join('')}`, requests ? requestFlagsNote : generalFlagsNote]
   }
+}
+
+/** `columns`: the width of the help. */
+export function createRootCommand(entry: CommandEntry, columns?: number): ParleyCommand {
+  const root = new ParleyCommand('parley')
+  root
+    .description(
+      `One command for a model gateway and an agent session service. Try it, offline:
+
+  parley chat --profile demo 'Say hello'`,
+    )
+    .usage('<command> [flags]')
+    .exitOverride()
+    // `main` prints errors.
+    .configureOutput({
+      outputError: () => {},
+      getOutHelpWidth: () => columns as number,
+      getErrHelpWidth: () => columns as number,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .configureHelp({ ...helpLayoutOptions, subcommandTerm: (command) => command.name() })
+    .version(version, '-V, --version', 'print the version')
+  root.entry = entry
+  return root
 }
 
 /**

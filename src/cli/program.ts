@@ -1,9 +1,7 @@
 import { CommanderError, type Option } from 'commander'
-import { version } from '../../package.json'
 import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../basic-context.ts'
-import type { HelpSource } from '../commands/command.ts'
 import { type CommandResult, type Context, createContext, type RunContext } from '../context.ts'
 import { CliError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
@@ -16,8 +14,8 @@ import {
   readSharedFlags,
   sharedFlagRules,
 } from './flags.ts'
-import { helpLayoutOptions, printHelp, wrapHelp } from './help-text.ts'
-import { ParleyCommand, UnknownNameError } from './parley-command.ts'
+import { printHelp, wrapHelp } from './help-text.ts'
+import { createRootCommand, type ParleyCommand, UnknownNameError } from './parley-command.ts'
 import { describeUnknownName } from './unknown-names.ts'
 
 interface ProgramOptions {
@@ -33,16 +31,11 @@ export interface ProgramResult extends CommandResult {
 export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramResult> =>
   new Program(argv, host, options).run()
 
-class Program implements HelpSource {
+class Program {
   readonly #argv: string[]
   readonly #host: Host
   readonly #options: ProgramOptions
   #help = ''
-  #innermostGroup: ParleyCommand | undefined
-  /** False if only a group was given, such as `parley events`. Its help is then printed without a pager. */
-  #isHelpRequested = true
-  /** True if `parley help` shows the help of a command, so that an unknown word may be a misspelled topic. */
-  #isHelpCommand = false
   #result: ProgramResult = { exit: 0 }
 
   constructor(argv: string[], host: Host, options: ProgramOptions) {
@@ -53,86 +46,37 @@ class Program implements HelpSource {
 
   async run(): Promise<ProgramResult> {
     const { stdout, env } = this.#host
+    const { columns } = stdout
+    const print = (text: string) => {
+      this.#help += text
+    }
+    const root = createRootCommand(rootCommandEntry, columns)
+    // commander writes the help of a group to stderr, but parley prints all help on stdout.
+    root.configureOutput({ writeOut: print, writeErr: print })
+    let isPaged = !hasFlag(this.#argv, '--no-pager')
     try {
-      await this.#parse(replaceLeadingHelp(this.#argv))
+      this.#openGroup(root)
+      await root.parseAsync(replaceLeadingHelp(this.#argv), { from: 'user' })
     } catch (error) {
-      throw this.#explain(error)
+      // The JSON describes only commands, but the text may also be a topic.
+      const isHelp = this.#options.run.reportData.command === 'help' && !hasFlag(this.#argv, '--json')
+      if (error instanceof UnknownNameError) throw usageError(describeUnknownName(error, isHelp))
+      if (!(error instanceof CommanderError)) throw error
+      // Only a group was given, such as `parley events`. Its help is printed without a pager.
+      const isGroup = error.code === 'commander.help'
+      if (error.exitCode !== 0 && !isGroup) throw usageError(error.message)
+      if (isGroup && root.args.length === 0 && this.#argv.some(isFlagExceptHelp)) throw usageError(noCommand)
+      isPaged &&= !isGroup
     }
     if (this.#help) {
       const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
-      const text = wrapHelp(this.#help, stdout.columns, style)
       const { cleanups } = this.#options.run
-      const isPaged = this.#isHelpRequested && !hasFlag(this.#argv, '--no-pager')
-      await printHelp({ host: this.#host, cleanups }, text, isPaged)
+      await printHelp({ host: this.#host, cleanups }, wrapHelp(this.#help, columns, style), isPaged)
     }
     return this.#result
   }
 
-  showHelp(words: string[]): Promise<void> {
-    this.#isHelpCommand = true
-    return this.#parse([...words, '--help'])
-  }
-
-  async describe(words: string[]): Promise<object> {
-    return (await import('./help-json.ts')).describeCommandForPrograms(words)
-  }
-
-  async findCompletionScript(shell: string): Promise<string | undefined> {
-    return (await import('./completion/scripts.ts')).findCompletionScript(shell)
-  }
-
-  async #parse(words: string[]): Promise<void> {
-    try {
-      await this.#createRoot().parseAsync(words, { from: 'user' })
-    } catch (error) {
-      if (!(error instanceof CommanderError) || (error.exitCode !== 0 && error.code !== 'commander.help'))
-        throw error
-      this.#isHelpRequested = error.code !== 'commander.help'
-      const isRoot = !this.#innermostGroup?.parent
-      if (!this.#isHelpRequested && isRoot && words.some(isFlagExceptHelp)) throw usageError(noCommand)
-    }
-  }
-
-  #explain(error: unknown): unknown {
-    if (error instanceof CommanderError) return usageError(error.message)
-    if (!(error instanceof UnknownNameError)) return error
-    return usageError(describeUnknownName(error, this.#isHelpCommand))
-  }
-
-  #createRoot(): ParleyCommand {
-    const { stdout } = this.#host
-    const print = (text: string) => {
-      this.#help += text
-    }
-    const root = new ParleyCommand('parley')
-    root
-      .description(
-        `One command for a model gateway and an agent session service. Try it, offline:
-
-  parley chat --profile demo 'Say hello'`,
-      )
-      .usage('<command> [flags]')
-      .exitOverride()
-      // commander writes the help of a group to stderr, but parley prints all help on stdout. `main` prints
-      // errors.
-      .configureOutput({
-        writeOut: print,
-        writeErr: print,
-        outputError: () => {},
-        getOutHelpWidth: () => stdout.columns as number,
-        getErrHelpWidth: () => stdout.columns as number,
-        getOutHasColors: () => false,
-        getErrHasColors: () => false,
-      })
-      .configureHelp({ ...helpLayoutOptions, subcommandTerm: (command) => command.name() })
-      .version(version, '-V, --version', 'print the version')
-    root.entry = rootCommandEntry
-    this.#openGroup(root)
-    return root
-  }
-
   #openGroup(group: ParleyCommand): void {
-    this.#innermostGroup = group
     group.enablePositionalOptions()
     // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
     // which is rare.
@@ -147,8 +91,7 @@ class Program implements HelpSource {
 
   async #open(command: ParleyCommand): Promise<void> {
     if (command.entry.group) return this.#openGroup(command)
-    if (this.#isHelpCommand) command.addHelpText('before', () => refuseWord(command))
-    else this.#options.run.reportData.command = command.commandNames.join(' ')
+    this.#options.run.reportData.command = command.commandNames.join(' ')
     await command.load()
     command.action(() => this.#runCommand(command))
   }
@@ -164,7 +107,7 @@ class Program implements HelpSource {
     const context = await createContext(this.#host, flags, run)
     try {
       const end = await run.tracker.during({ changesData: entry.requests === 'changes' }, async () => {
-        const end = (await module?.run(context, command.opts() as never, command.args, this)) ?? 0
+        const end = (await module?.run(context, command.opts() as never, command.args)) ?? 0
         await context.output.flush()
         return end
       })

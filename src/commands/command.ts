@@ -17,14 +17,7 @@ export interface CommandModule {
     context: Context,
     options: never,
     words: string[],
-    help: HelpSource,
   ): Promise<number> | Promise<void> | Promise<CommandResult>
-}
-
-export interface HelpSource {
-  showHelp(words: string[]): Promise<void>
-  describe(words: string[]): Promise<object>
-  findCompletionScript(shell: string): Promise<string | undefined>
 }
 
 export interface CommandEntry {

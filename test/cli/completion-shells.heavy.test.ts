@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { rootCommandEntry } from '../../src/cli/command-tree.ts'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { childEnvironment } from '../harness/environment.ts'
 import { readText, run, temporaryFolder } from '../harness/run.ts'
@@ -132,7 +133,7 @@ for (const shell of shells) {
   describe(`${name}`, () => {
     test(`${name} completion offers every flag that a command accepts (needs ${name})`, async () => {
       const home = await createHome(shell)
-      for (const { commandNames, ownFlags, sharedFlags } of await loadAllCommands()) {
+      for (const { commandNames, ownFlags, sharedFlags } of await loadAllCommands(rootCommandEntry)) {
         const env = { ...environment(home), WORDS: commandNames.join(' ') }
         const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
         const all = [...ownFlags, ...sharedFlags].flatMap(({ short, long }) => [short, long].filter(Boolean))

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest'
+import { rootCommandEntry } from '../../src/cli/command-tree.ts'
 import { completionValues } from '../../src/cli/completion/scripts.ts'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { execute } from '../harness/process.ts'
 import { run } from '../harness/run.ts'
 
 test('each value that completion suggests belongs to an existing flag or argument', async () => {
-  const parameters = (await loadAllCommands()).flatMap(({ commandNames, options, registeredArguments }) => [
-    ...options.flatMap(({ long }) => [long, `${commandNames.join(' ')} ${long}`]),
-    ...registeredArguments.map((argument) => `${commandNames.join(' ')} ${argument.name()}`),
-  ])
+  const parameters = (await loadAllCommands(rootCommandEntry)).flatMap(
+    ({ commandNames, options, registeredArguments }) => [
+      ...options.flatMap(({ long }) => [long, `${commandNames.join(' ')} ${long}`]),
+      ...registeredArguments.map((argument) => `${commandNames.join(' ')} ${argument.name()}`),
+    ],
+  )
   expect([...completionValues.keys()].filter((key) => !parameters.includes(key))).toEqual([])
 })
 

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { rootCommandEntry } from '../../src/cli/command-tree.ts'
 import { loadAllCommands } from '../../src/cli/loaded-commands.ts'
 import { rejected, run, temporaryFolder } from '../harness/run.ts'
 
@@ -71,7 +72,7 @@ test('--batch accepts --no-stream and --no-markdown, although a batch never stre
 })
 
 test('each flag that needs or excludes another name belongs to the same command as that name', async () => {
-  for (const { module, longFlags, registeredArguments } of await loadAllCommands()) {
+  for (const { module, longFlags, registeredArguments } of await loadAllCommands(rootCommandEntry)) {
     const names = [...longFlags, ...registeredArguments.map((argument) => argument.name().toUpperCase())]
     for (const [flag, { requires = [], excludes = [] }] of Object.entries(module?.flagRules ?? {}))
       expect(names).toEqual(expect.arrayContaining([flag, ...requires, ...excludes]))

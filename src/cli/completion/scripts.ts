@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Argument, Option } from 'commander'
 import { FileArgument, FileFlag, SettingArgument, TextFlag } from '../../argv/flags.ts'
+import type { CommandEntry } from '../../commands/command.ts'
 import { quoteShellWord } from '../../io/shell-quote.ts'
 import { getSettingDefinition, settingNames } from '../../settings/table.ts'
 import { documentedModels } from '../../wire/gateway/models.ts'
@@ -30,10 +31,13 @@ const shells = ['bash', 'zsh', 'fish']
  * Returns `undefined` for an unknown shell. The build renders the scripts, and replaces this function by a
  * function that reads them.
  */
-export async function findCompletionScript(shell: string): Promise<string | undefined> {
+export async function findCompletionScript(
+  shell: string,
+  loadRoot: () => Promise<CommandEntry>,
+): Promise<string | undefined> {
   if (!shells.includes(shell)) return undefined
   const script = readFileSync(join(import.meta.dirname, `functions.${shell}`), 'utf8')
-  const rows = listRows(await loadAllCommands()).map((row) => quoteShellWord(row.join('\t')))
+  const rows = listRows(await loadAllCommands(await loadRoot())).map((row) => quoteShellWord(row.join('\t')))
   return script.replace('ROWS', () => rows.join(' \\\n'))
 }
 
