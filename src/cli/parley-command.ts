@@ -125,12 +125,16 @@ export class ParleyCommand extends Command {
   override parseOptions(words: string[]): { operands: string[]; unknown: string[] } {
     this.checkFlags(words)
     const parsed = super.parseOptions(words)
-    if (!parsed.unknown.some(isHelpFlag)) this.checkWords(parsed)
+    this.checkWords(parsed)
     return parsed
   }
 
   private checkWords({ operands, unknown }: { operands: string[]; unknown: string[] }): void {
     const isGroup = this.commands.length > 0
+    const [word = ''] = operands
+    if (isGroup && operands.length > 0 && !this.commands.some((command) => command.name() === word))
+      throw new UnknownNameError(this, operands)
+    if (unknown.some(isHelpFlag)) return
     if (unknown.length > 0 && (!isGroup || operands.length === 0)) throw new UnknownNameError(this, unknown)
     if (isGroup) return
     const all = this.registeredArguments
@@ -146,7 +150,6 @@ export class ParleyCommand extends Command {
     }
     const isOpen = all.at(-1)?.variadic ?? false
     const taken = `takes ${most === 0 ? 'none' : most}, and got ${operands.length}`
-    const [word = ''] = operands
     const isSession = most === 0 && hasSessionFlag(this) && /^[\w-]+$/.test(word)
     if (!isOpen && operands.length > most)
       throw usageError(
@@ -229,17 +232,15 @@ export function createRootCommand(entry: CommandEntry, columns?: number): Parley
 }
 
 /**
- * Throws for `--raw=1`, and for a word that commander would misread as a short flag with its value, such as
+ * Throws for a word that commander would misread as a short flag with its value, such as
  * `-model` as `-m` with the value `odel`. A word with blanks, such as `-make it short`, is probably a prompt.
  * A header may have blanks, because users of curl write `-H'Name: value'`.
  */
 function checkAttachedValue(word: string, command: ParleyCommand): void {
   const { options } = command
   const [name = ''] = word.split('=', 1)
-  const toggle = options.find(({ long, required }) => long === name && !required)
-  if (toggle || (name !== word && isHelpFlag(name))) throw usageError(`${name} takes no value`)
   const option = options.find(({ short }) => short === word.slice(0, 2))
-  if (!option || word.startsWith('--')) return
+  if (!option) return
   if (word[2] === '=') throw usageError(`${option.short} takes no =: its value is a separate argument`)
   if (isKnownFlag(`-${name}`, command.longFlags)) throw new UnknownNameError(command, [name])
   if (/\s/.test(word) && !(option instanceof HeaderFlag)) throw new UnknownNameError(command, [word])

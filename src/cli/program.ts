@@ -64,7 +64,7 @@ class Program {
       if (!(error instanceof CommanderError)) throw error
       // Only a group was given, such as `parley events`. Its help is printed without a pager.
       const isGroup = error.code === 'commander.help'
-      if (error.exitCode !== 0 && !isGroup) throw usageError(error.message)
+      if (error.exitCode !== 0 && !isGroup) throw error
       if (isGroup && root.args.length === 0 && this.#argv.some(isFlagExceptHelp)) throw usageError(noCommand)
       isPaged &&= !isGroup
     }
@@ -81,10 +81,6 @@ class Program {
     // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
     // which is rare.
     if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
-    // With --help, commander does not emit `command:*` for an unknown word, so the word is checked before
-    // the help, too.
-    group.on('command:*', (words: readonly string[]) => void refuseWord(group, words))
-    group.addHelpText('before', () => refuseWord(group))
     group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
     group.addChildren()
   }
@@ -129,12 +125,6 @@ class Program {
     this.#options.report.disable()
     throw usageError(conflict)
   }
-}
-
-/** Throws an `UnknownNameError` for an unknown word. Otherwise returns an empty text for the help. */
-function refuseWord(command: ParleyCommand, words: readonly string[] = command.args): string {
-  if (words[0]?.startsWith('-') === false) throw new UnknownNameError(command, words)
-  return ''
 }
 
 /**
