@@ -1,5 +1,5 @@
 import type { Argument, Option } from 'commander'
-import { appendFlagValue, FileFlag } from '../argv/flags.ts'
+import { FileFlag } from '../argv/flags.ts'
 import { exitCodes } from '../errors.ts'
 import { getSettingDefinition, getSettingEnvVar, getSettingFlag, settingNames } from '../settings/table.ts'
 import { isSharedFlag } from './flags.ts'
@@ -15,7 +15,7 @@ export function describeCommandForPrograms(command: ParleyCommand): object {
     command: command.commandNames.join(' '),
     summary: entry.summary,
     arguments: registeredArguments.map(describeArgument),
-    flags: [...ownFlags, ...sharedFlags].map((flag) => describeFlag(flag, command.name())),
+    flags: [...ownFlags, ...sharedFlags].map((flag) => describeFlag(flag, command)),
     subcommands: command.commands.map((child) => ({ name: child.name(), summary: child.summary() })),
     ...(parent ? {} : { topics }),
     notes: module?.notes ?? [],
@@ -32,11 +32,11 @@ const describeArgument = (argument: Argument) => ({
   values: argument.argChoices ?? null,
 })
 
-function describeFlag(flag: Option, command: string) {
-  const { long = '', short, description, argChoices, parseArg } = flag
+function describeFlag(flag: Option, command: ParleyCommand) {
+  const { long = '', short, description, argChoices } = flag
   const setting = settingNames.find((name) => {
-    const { commandFlag = getSettingFlag(name), command: only = command } = getSettingDefinition(name)
-    return [long, short].includes(commandFlag) && only === command
+    const { commandFlag = getSettingFlag(name), command: only } = getSettingDefinition(name)
+    return [long, short].includes(commandFlag) && (only ?? command.name()) === command.name()
   })
   const [, variable] = /variable (PARLEY_\w+)/.exec(description) ?? []
   return {
@@ -46,7 +46,7 @@ function describeFlag(flag: Option, command: string) {
     type: getFlagType(flag),
     values: argChoices ?? null,
     default: flag.defaultValue ?? (setting && getSettingDefinition(setting).default) ?? null,
-    repeatable: parseArg === appendFlagValue,
+    repeatable: command.repeatableFlags.has(flag),
     setting: setting ?? null,
     environment: setting ? getSettingEnvVar(setting) : (variable ?? null),
     shared: isSharedFlag(flag),

@@ -43,6 +43,7 @@ export class ParleyCommand extends Command {
   /** `undefined` for a group, and before `load`. */
   module: CommandModule | undefined
   readonly given: GivenFlag[] = []
+  readonly repeatableFlags = new Set<Option>()
 
   constructor(name?: string) {
     super(name)
@@ -111,6 +112,7 @@ export class ParleyCommand extends Command {
 
   override addOption(option: Option): this {
     const flag = option.long ?? ''
+    if (option.parseArg === appendFlagValue) this.repeatableFlags.add(option)
     shortenParseErrors(option, flag)
     return super.addOption(option).on(`option:${option.name()}`, (value?: string | null) => {
       this.given.push({ option, flag, value: value ?? undefined })
@@ -258,7 +260,7 @@ function checkToggle({ long }: Option, next: string | undefined, { longFlags }: 
 
 function shortenParseErrors(parameter: Option | Argument, name: string): void {
   const { parseArg, argChoices } = parameter
-  if (!parseArg || (parseArg === appendFlagValue && !argChoices)) return
+  if (!parseArg) return
   parameter.parseArg = (value, previous) => {
     const fail = (problem: string) => usageError(`${name}: '${value}' is ${problem}`)
     if (argChoices && !argChoices.includes(value)) throw fail(`not one of ${argChoices.join(', ')}`)

@@ -21,7 +21,8 @@ test.each([
   ['chat', '--timeout', { default: 600, environment: 'PARLEY_TIMEOUT' }],
   ['chat', '--errors', { type: 'choice', values: ['json', 'github'], repeatable: false }],
   ['chat', '--raw', { type: 'none', repeatable: false }],
-  ['sessions list', '--status', { type: 'choice' }],
+  ['sessions list', '--status', { type: 'choice', repeatable: true }],
+  ['events list', '--type', { type: 'text', repeatable: true }],
   ['events send', '--system', { type: 'text', repeatable: false }],
   ['events list', '--session', { environment: 'PARLEY_SESSION' }],
 ])('help %s --json describes the flag %s', async (command, flag, fields) => {

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { parsePositiveCount } from '../../argv/flags.ts'
+import { appendFlagValue, parsePositiveCount } from '../../argv/flags.ts'
 import { createRawPrinter } from '../../io/raw-printer.ts'
 import { collectEvents, formatListQuery, listEvents } from '../../sessions/listing/event-list.ts'
 import { createEventRowPrinter, printIds } from '../../sessions/listing/rows.ts'
@@ -17,9 +17,7 @@ interface ListFlags extends SessionOptions {
 export default {
   parameters: () => [
     ...createSessionFlags(),
-    new Option('--type <type>', 'only events of this type, repeatable').argParser(
-      (types: string, earlier: string[] = []) => [...earlier, ...types.split(',')],
-    ),
+    new Option('--type <type>', 'only events of this type, repeatable').argParser(appendFlagValue),
     new Option(
       '--order <order>',
       "asc: oldest first; desc: newest first; without it, the service's order",
@@ -44,7 +42,8 @@ export default {
   async run(context, options: ListFlags) {
     const { flags, output, messages, host, cleanups } = context
     const { caller, parts } = await createSessionClient(context, options)
-    const { type: types, order, limit } = options
+    const { type, order, limit } = options
+    const types = type?.flatMap((each) => each.split(','))
     const isNewest = limit !== undefined && order !== 'asc'
     const query = { types, order: isNewest ? 'desc' : order, limit }
     const text = formatListQuery(query)
