@@ -2,8 +2,7 @@ import { version } from '../package.json'
 import { findFlagValue } from './argv/bare-flags.ts'
 import { ArraySet } from './array-set.ts'
 import type { Host, StdStream } from './basic-context.ts'
-import type { ProgramResult } from './cli/program.ts'
-import type { RunContext } from './context.ts'
+import type { CommandResult, RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import { CliError, OutputClosedError, toFailure } from './errors.ts'
 import {
@@ -76,14 +75,14 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     report.readFlags(argv)
     const { runProgram } = await import('./cli/program.ts')
     const program = runProgram(argv, host, { run, report })
-    const { exit, failure, lastStep } = await program.catch((error: unknown): ProgramResult => {
-      if (error instanceof OutputClosedError) return { exit: 0 }
+    const { failure, lastStep } = await program.catch((error: unknown): CommandResult => {
+      if (error instanceof OutputClosedError) return {}
       throw error
     })
     if (failure) return await fail(failure, lastStep)
-    await report.write({ exit })
+    await report.write({ exit: 0 })
     lastStep?.()
-    return ending ?? exit
+    return ending ?? 0
   } catch (error) {
     if (error instanceof OutputClosedError) return 0
     return await saveAndFail(error)

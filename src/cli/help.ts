@@ -15,20 +15,21 @@ export const createHelpCommand = (root: CommandEntry): CommandModule => ({
 
   async run(context, { json }: { json?: boolean }, words) {
     const { host, flags, output } = context
+    const { columns } = host.stdout
+    const load = (names: string[]) => loadCommand(root, names, { isHelp: !json, columns })
     if (json) {
       const { describeCommandForPrograms } = await import('./help-json.ts')
-      return output.write(`${JSON.stringify(describeCommandForPrograms(await loadCommand(root, words)))}\n`)
+      return output.write(`${JSON.stringify(describeCommandForPrograms(await load(words)))}\n`)
     }
     const target = resolveHelpWords(words)
     const [name = '', ...rest] = target
-    const { columns } = host.stdout
     const style = await createStyle(flags.color, host.env, output.isTerminal)
     // `policy` is both a topic and a command group. `help policy` prints the topic, and `help policy check`
     // prints the help of the command.
     const text =
       isTopic(name) && rest.length === 0
         ? wrapTopic((await import('./topic-texts.ts')).formatTopic(name, columns), columns, style)
-        : wrapHelp((await loadCommand(root, target, columns)).helpInformation(), columns, style)
+        : wrapHelp((await load(target)).helpInformation(), columns, style)
     await printHelp(context, text, flags.pager ?? true)
   },
 })

@@ -24,106 +24,82 @@ interface ProgramOptions {
   report: { open(): Promise<void>; disable(): void }
 }
 
-export interface ProgramResult extends CommandResult {
-  exit: number
-}
-
-export const runProgram = (argv: string[], host: Host, options: ProgramOptions): Promise<ProgramResult> =>
-  new Program(argv, host, options).run()
-
-class Program {
-  readonly #argv: string[]
-  readonly #host: Host
-  readonly #options: ProgramOptions
-  #help = ''
-  #result: ProgramResult = { exit: 0 }
-
-  constructor(argv: string[], host: Host, options: ProgramOptions) {
-    this.#argv = argv
-    this.#host = host
-    this.#options = options
+export async function runProgram(
+  argv: string[],
+  host: Host,
+  options: ProgramOptions,
+): Promise<CommandResult> {
+  const { stdout, env } = host
+  const { columns } = stdout
+  const { cleanups, reportData } = options.run
+  const root = createRootCommand(rootCommandEntry, columns)
+  let help = ''
+  const print = (text: string) => {
+    help += text
   }
+  // commander writes the help of a group to stderr, but parley prints all help on stdout.
+  root.configureOutput({ writeOut: print, writeErr: print })
+  let called = root
 
-  async run(): Promise<ProgramResult> {
-    const { stdout, env } = this.#host
-    const { columns } = stdout
-    const print = (text: string) => {
-      this.#help += text
+  async function open(command: ParleyCommand): Promise<void> {
+    called = command
+    if (!command.entry.group) {
+      reportData.command = command.commandNames.join(' ')
+      return command.load()
     }
-    const root = createRootCommand(rootCommandEntry, columns)
-    // commander writes the help of a group to stderr, but parley prints all help on stdout.
-    root.configureOutput({ writeOut: print, writeErr: print })
-    let isPaged = !hasFlag(this.#argv, '--no-pager')
-    try {
-      this.#openGroup(root)
-      await root.parseAsync(replaceLeadingHelp(this.#argv), { from: 'user' })
-    } catch (error) {
-      // The JSON describes only commands, but the text may also be a topic.
-      const isHelp = this.#options.run.reportData.command === 'help' && !hasFlag(this.#argv, '--json')
-      if (error instanceof UnknownNameError) throw usageError(describeUnknownName(error, isHelp))
-      if (!(error instanceof CommanderError)) throw error
-      // Only a group was given, such as `parley events`. Its help is printed without a pager.
-      const isGroup = error.code === 'commander.help'
-      if (error.exitCode !== 0 && !isGroup) throw error
-      if (isGroup && root.args.length === 0 && this.#argv.some(isFlagExceptHelp)) throw usageError(noCommand)
-      isPaged &&= !isGroup
-    }
-    if (this.#help) {
-      const style = await createStyle(findFlagValue(this.#argv, '--color'), env, stdout.isTerminal)
-      const { cleanups } = this.#options.run
-      await printHelp({ host: this.#host, cleanups }, wrapHelp(this.#help, columns, style), isPaged)
-    }
-    return this.#result
-  }
-
-  #openGroup(group: ParleyCommand): void {
-    group.enablePositionalOptions()
+    command.enablePositionalOptions()
     // Declaring flags takes time. A group needs the request flags only if one precedes the name of a command,
     // which is rare.
-    if (this.#argv.slice(0, group.path.length).some(isFlagExceptHelp)) declareRequestFlags(group)
-    group.hook('preSubcommand', (_, called) => this.#open(called as ParleyCommand))
-    group.addChildren()
+    if (argv.slice(0, command.path.length).some(isFlagExceptHelp)) declareRequestFlags(command)
+    command.hook('preSubcommand', (_, child) => open(child as ParleyCommand))
+    command.addChildren()
   }
 
-  async #open(command: ParleyCommand): Promise<void> {
-    if (command.entry.group) return this.#openGroup(command)
-    this.#options.run.reportData.command = command.commandNames.join(' ')
-    await command.load()
-    command.action(() => this.#runCommand(command))
+  try {
+    await open(root)
+    await root.parseAsync(replaceLeadingHelp(argv), { from: 'user' })
+  } catch (error) {
+    if (error instanceof UnknownNameError) throw usageError(describeUnknownName(error))
+    // Without a command, such as in `parley events`, commander prints the help of the group as an error.
+    const isGroup = error instanceof CommanderError && error.code === 'commander.help'
+    if (!isGroup && !(error instanceof CommanderError && error.exitCode === 0)) throw error
+    if (isGroup && called === root && argv.some(isFlagExceptHelp)) throw usageError(noCommand)
+    const style = await createStyle(findFlagValue(argv, '--color'), env, stdout.isTerminal)
+    const isPaged = !isGroup && !hasFlag(argv, '--no-pager')
+    await printHelp({ host, cleanups }, wrapHelp(help, columns, style), isPaged)
+    return {}
   }
+  return runCommand(called, host, options)
+}
 
-  async #runCommand(command: ParleyCommand): Promise<void> {
-    const { path, entry, module } = command
-    const { run, report } = this.#options
-    const flags = readSharedFlags(path)
-    if (path.some(({ given }) => given.some(({ option }) => namesFile(option))))
-      await this.#requireDistinctFiles(path)
-    await report.open()
-    for (const rules of [sharedFlagRules, module?.flagRules ?? {}]) checkFlagRules(command.givenNames, rules)
-    const context = await createContext(this.#host, flags, run)
-    try {
-      const end = await run.tracker.during({ changesData: entry.requests === 'changes' }, async () => {
-        const end = (await module?.run(context, command.opts() as never, command.args)) ?? 0
-        await context.output.flush()
-        return end
-      })
-      this.#result = typeof end === 'number' ? { exit: end } : { exit: 0, ...end }
-    } catch (error) {
-      if (flags.raw && !module?.printsLines) await printBody(context, error)
-      throw error
+async function runCommand(
+  command: ParleyCommand,
+  host: Host,
+  { run, report }: ProgramOptions,
+): Promise<CommandResult> {
+  const { path, entry, module } = command
+  const flags = readSharedFlags(path)
+  if (path.some(({ given }) => given.some(({ option }) => namesFile(option)))) {
+    const { describeFileConflict } = await import('./file-conflicts.ts')
+    const conflict = describeFileConflict(path, host)
+    if (conflict !== undefined) {
+      // The file of the report may be one of the two files.
+      report.disable()
+      throw usageError(conflict)
     }
   }
-
-  /**
-   * Throws a usage error if two flags or arguments name the same file. Also prevents the report, because the
-   * file of the report may be one of the two.
-   */
-  async #requireDistinctFiles(path: ParleyCommand[]): Promise<void> {
-    const { describeFileConflict } = await import('./file-conflicts.ts')
-    const conflict = describeFileConflict(path, this.#host)
-    if (conflict === undefined) return
-    this.#options.report.disable()
-    throw usageError(conflict)
+  await report.open()
+  for (const rules of [sharedFlagRules, module?.flagRules ?? {}]) checkFlagRules(command.givenNames, rules)
+  const context = await createContext(host, flags, run)
+  try {
+    return await run.tracker.during({ changesData: entry.requests === 'changes' }, async () => {
+      const result = await module?.run(context, command.opts() as never, command.args)
+      await context.output.flush()
+      return result ?? {}
+    })
+  } catch (error) {
+    if (flags.raw && !module?.printsLines) await printBody(context, error)
+    throw error
   }
 }
 

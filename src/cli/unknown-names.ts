@@ -1,11 +1,10 @@
 import { suggestSpelling } from '../argv/spelling.ts'
-import { commandEntries } from './command-tree.ts'
 import { findUnknownNameHint } from './hints.ts'
-import type { UnknownNameError } from './parley-command.ts'
+import type { ParleyCommand, UnknownNameError } from './parley-command.ts'
 import { isTopic, topics } from './topics.ts'
 
 /** `isHelp`: the word follows `parley help`, so it may also be a topic. */
-export function describeUnknownName(unknown: UnknownNameError, isHelp: boolean): string {
+export function describeUnknownName(unknown: UnknownNameError, isHelp = false): string {
   const { command, words } = unknown
   const [word = '', ...rest] = words
   if (word.startsWith('-')) return describeFlag(unknown)
@@ -14,7 +13,7 @@ export function describeUnknownName(unknown: UnknownNameError, isHelp: boolean):
     return `the topic '${word}' has no subtopics; 'parley help' prints one topic at a time: parley help ${word}`
   const typed = [...group, word].join(' ')
   const start = `unknown command ${isHelp ? 'or topic ' : ''}'${typed}'`
-  const hint = findUnknownNameHint(typed) ?? suggestFromOtherGroups(typed, isHelp)
+  const hint = findUnknownNameHint(typed) ?? suggestFromOtherGroups(command, typed, isHelp)
   if (hint !== undefined) return `${start}: ${hint}`
   if (group.length > 0 && !command.entry.group)
     return `${start}: 'parley ${group.join(' ')}' has no subcommands`
@@ -28,10 +27,14 @@ export function describeUnknownName(unknown: UnknownNameError, isHelp: boolean):
   return `${start}${near || list}${mayBePrompt ? '; to ask a model, put chat before the prompt' : ''}`
 }
 
-function suggestFromOtherGroups(typed: string, isHelp: boolean): string | undefined {
-  const groups = Object.keys(commandEntries).filter((name) =>
-    Object.hasOwn(commandEntries[name]?.group ?? {}, typed),
-  )
+function suggestFromOtherGroups(
+  { path: [root] }: ParleyCommand,
+  typed: string,
+  isHelp: boolean,
+): string | undefined {
+  const groups = Object.entries(root?.entry.group ?? {})
+    .filter(([, { group }]) => group && Object.hasOwn(group, typed))
+    .map(([name]) => name)
   if (groups.length > 0)
     return groups.map((group) => `'parley ${isHelp ? 'help ' : ''}${group} ${typed}'`).join(' or ')
   return !isHelp && isTopic(typed) ? `'parley help ${typed}' prints this topic as text` : undefined

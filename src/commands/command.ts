@@ -12,12 +12,7 @@ export interface CommandModule {
    */
   printsLines?: boolean
   examples: readonly string[]
-  /** A returned number is the exit code. parley then prints no failure. */
-  run(
-    context: Context,
-    options: never,
-    words: string[],
-  ): Promise<number> | Promise<void> | Promise<CommandResult>
+  run(context: Context, options: never, words: string[]): Promise<void> | Promise<CommandResult>
 }
 
 export interface CommandEntry {
