@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { AnswerWriter } from '../content/saved-answer.ts'
 import type { Context } from '../context.ts'
-import { CliError, joinFailures, OutputClosedError, toFailure, usageError } from '../errors.ts'
+import { CliError, joinFailures, toFailure, usageError } from '../errors.ts'
 import { createServiceCaller, type ServiceCaller } from '../http/call.ts'
 import { createAgentHeaders, type RequestParts } from '../http/request.ts'
 import { decodeUtf8 } from '../io/file-content.ts'
 import { type FileOutput, openFileOutput } from '../io/file-output.ts'
 import type { Output } from '../io/output.ts'
-import { createRawPrinter, printRawBytes } from '../io/raw-printer.ts'
+import { createRawPrinter } from '../io/raw-printer.ts'
 import { addFileToReport } from '../report-data.ts'
 import { addressSettings, type ResolvedSettings, readSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
@@ -56,18 +56,10 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
     })
     if (file && name) addFileToReport(context.reportData, name)
   } catch (error) {
-    const response = error instanceof CliError ? error.details.response : undefined
-    // After items of --paginate, a reader could take the body for an item of the list.
-    if (response && !context.output.hasBegun) {
-      const bytes = hasHead
-        ? Buffer.concat([Buffer.from(formatHead(response)), response.bytes])
-        : response.bytes
-      // If printing fails, parley still reports the failure of the response, which has the status.
-      await printRawBytes(context.output, bytes).catch((refusal: unknown) => {
-        if (refusal instanceof OutputClosedError) throw refusal
-      })
-    }
-    throw error
+    if (!hasHead || !(error instanceof CliError && error.details.response)) throw error
+    const { response } = error.details
+    const bytes = Buffer.concat([Buffer.from(formatHead(response)), response.bytes])
+    throw error.with({ response: { ...response, bytes } })
   }
 }
 

@@ -3,7 +3,7 @@ import { findFlagValue, hasFlag } from '../argv/bare-flags.ts'
 import { FileFlag, TextFlag } from '../argv/flags.ts'
 import type { Host } from '../basic-context.ts'
 import { type CommandResult, type Context, createContext, type RunContext } from '../context.ts'
-import { CliError, usageError } from '../errors.ts'
+import { CliError, OutputClosedError, usageError } from '../errors.ts'
 import { createStyle } from '../io/style.ts'
 import { rootCommandEntry } from './command-tree.ts'
 import {
@@ -98,7 +98,7 @@ async function runCommand(
       return result ?? {}
     })
   } catch (error) {
-    if (flags.raw && !module?.printsLines) await printBody(context, error)
+    if (module?.printsFailedBody ?? flags.raw) await printBody(context, error)
     throw error
   }
 }
@@ -111,7 +111,10 @@ async function printBody({ output }: Context, error: unknown): Promise<void> {
   const response = error instanceof CliError ? error.details.response : undefined
   if (!response || output.hasBegun) return
   const { printRawBytes } = await import('../io/raw-printer.ts')
-  await printRawBytes(output, response.bytes)
+  // If printing fails, parley still reports the failure of the response, which has the status.
+  await printRawBytes(output, response.bytes).catch((refusal: unknown) => {
+    if (refusal instanceof OutputClosedError) throw refusal
+  })
 }
 
 /** `parley --help chat` prints the help of chat. */

@@ -25,6 +25,8 @@ export default {
     'Prints the response body byte for byte, whatever the status. With --paginate, parley does not print the body of an error. The exit code reflects the status. parley retries GET, HEAD and OPTIONS after transient failures. It retries other methods only if the service did not accept the request, or with --retry-unknown.',
   ],
 
+  printsFailedBody: true,
+
   flagRules: { '--paginate': { excludes: ['--include'] } },
 
   examples: [

@@ -7,10 +7,10 @@ export interface CommandModule {
   notes?: readonly string[]
   flagRules?: FlagRules
   /**
-   * With `--raw`, the command prints JSON lines. parley then never prints the body of a failed response,
-   * because a reader would take it for a line.
+   * True if stdout gets the body of a failed response even without `--raw`. False if it never does, because a
+   * reader would take the body for one of the command's lines.
    */
-  printsLines?: boolean
+  printsFailedBody?: boolean
   examples: readonly string[]
   run(context: Context, options: never, words: string[]): Promise<void> | Promise<CommandResult>
 }

@@ -17,7 +17,7 @@ export const sessionCommands = {
       ...createBetaFlags(),
     ],
     notes: ['In a pipe each line has id, status, title and time of the last change, separated by tabs.'],
-    printsLines: true,
+    printsFailedBody: false,
     examples: ['parley sessions list', 'parley sessions list --status idle --limit 5 --ids'],
     run: listSessions,
   },

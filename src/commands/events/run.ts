@@ -55,7 +55,7 @@ export default {
     'Exit 12: tool uses wait (if only child threads wait, after 30 s of silence). 14: one was denied, or ran despite the policy. 15: a deadline (the agent may continue), limit or interrupt. 9: a deadline before the task was sent (11: at a lock). 8: no answer for --last, -o or --schema, or another client wrote first.',
   ],
 
-  printsLines: true,
+  printsFailedBody: false,
 
   flagRules: {
     '--tool-timeout': { requires: ['--tool'] },

@@ -25,7 +25,7 @@ export default {
     "--raw prints one JSON line per tool use. 'parley help policy' describes the rules.",
   ],
 
-  printsLines: true,
+  printsFailedBody: false,
 
   flagRules: {
     '--session': { excludes: ['EVENTS'] },
