@@ -72,7 +72,9 @@ export async function serve(faultyScript: Script, options: ServeOptions = {}): P
   const address = server.address()
   scripted.port = typeof address === 'object' ? (address?.port ?? 0) : 0
   const shown = host.includes(':') ? `[${host}]` : host
-  if (TestRunner.getCurrentTest() !== undefined) onTestFinished(scripted.close)
+  const test = TestRunner.getCurrentTest()
+  // While a concurrent test waits, another concurrent test may be the current one.
+  if (test && !test.concurrent) onTestFinished(scripted.close)
   scripted.url = `http${tls ? 's' : ''}://${shown}:${scripted.port}`
   return scripted
 }
