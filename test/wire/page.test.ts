@@ -9,21 +9,17 @@ const errorInSuccess = 'the service answered with an error in a successful respo
 test.each<[text: string, texts: string[], hasNextField: boolean, next: string | undefined]>([
   ['[]', [], false, undefined],
   ['[1, {"a" : 2}]', ['1', '{"a" : 2}'], false, undefined],
-  ['{"data":[]}', [], false, undefined],
-  ['{"data":[{"id":"a"}]}', ['{"id":"a"}'], false, undefined],
   ['\n{"data":[12345678901234567890,\n "x"]}', ['12345678901234567890', '"x"'], false, undefined],
   ['{"data":[{"id":"a"}],"last_id":"b"}', ['{"id":"a"}'], false, undefined],
   ['{"data":[],"next_page":null}', [], true, undefined],
   ['{"data":[],"next_page":""}', [], true, undefined],
-  ['{"data":[],"next_page":"p 2"}', [], true, 'page=p%202'],
   ['{"data":[],"next_page":0}', [], true, 'page=0'],
   ['{"data":[],"next_page":"\\ud800"}', [], true, 'page=%EF%BF%BD'],
-  ['{"data":[],"next_page":"p","has_more":false}', [], true, 'page=p'],
+  ['{"data":[],"next_page":"p 2","has_more":false}', [], true, 'page=p%202'],
   ['{"data":[{"id":"a"}],"has_more":false}', ['{"id":"a"}'], true, undefined],
   ['{"data":[{"id":"a"}],"has_more":"yes"}', ['{"id":"a"}'], true, undefined],
   ['{"data":[{"id":"a"},{"id":"b"}],"has_more":true}', ['{"id":"a"}', '{"id":"b"}'], true, after('b')],
   ['{"data":[{"id":7}],"has_more":true}', ['{"id":7}'], true, after('7')],
-  ['{"data":[{"id":"a"}],"has_more":true,"last_id":"z"}', ['{"id":"a"}'], true, after('z')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":9}', ['{"id":"a"}'], true, after('9')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":""}', ['{"id":"a"}'], true, after('a')],
   ['{"data":[{"id":"a"}],"has_more":true,"last_id":{}}', ['{"id":"a"}'], true, after('a')],
@@ -66,36 +62,28 @@ test.each([
 test.each<[text: string, message: string, serviceMessage?: string]>([
   ['', 'the list is not JSON'],
   ...[
-    ...[
-      '{"data":[',
-      '{"data":[{"id":"a"},{"id":"b"',
-      '{"data":[{"id":"a"}]',
-      '{"data":["]}',
-      '{"data":[1,]}',
-    ],
+    ...['{"data":[{"id":"a"},{"id":"b"', '{"data":[{"id":"a"}]', '{"data":["]}', '{"data":[1,]}'],
     ...['{"data":[,1]}', '{"data":[1 2]}', '{"data":[1},"a":2}', '{"data":[{"a":1]]}', '{"data":[1]]}'],
-    ...['{"data":[\u00a01]}', '{"data":[\u00a0]}', '[\ufeff]', '{"data":["\n"]}', '{"data":[x],"data":[1]}'],
-    ...['{"data":[x],"data":1}', '{[1]}', '[1][2]'],
+    ...['{"data":[\u00a01]}', '{"data":["\n"]}', '{"data":[x],"data":[1]}', '{[1]}', '[1][2]'],
   ].map((text): [string, string] => [text, 'the list is not JSON']),
   ['{"data":[1],"data":2}', 'the list: data must be a list'],
-  ['{}', "the list has no field 'data'"],
   ['{"data":null}', "the list has no field 'data'"],
   ['"words"', "the list has no field 'data'", 'words'],
   ['{"data":{}}', 'the list: data must be a list'],
   ['{"message":"no such list"}', errorInSuccess, 'no such list'],
   ['[{"type":"error","error":{"message":"later"}}]', errorInSuccess, 'later'],
-  ['{"title":"no list"}', errorInSuccess, 'no list'],
   ['{"code":0,"message":"nothing here"}', "the list has no field 'data'", 'nothing here'],
 ])('readListPage(%j) fails with the message "%s"', (text, message, serviceMessage) => {
   const { kind, message: shown, details } = catchFailure(() => page(text)) ?? {}
   expect([kind, shown, details?.serviceMessage]).toEqual(['response', message, serviceMessage])
 })
 
-/** Reads pages of one item, or of none. A page is named by the id of its item and by the cursor that follows. */
-async function countPages(pages: [firstId: string | undefined, next: string | undefined][]): Promise<number> {
+/** Reads pages of one item, or of none. `a:2` is the page with the item `a` that names the cursor `2`. */
+async function countPages(pages: string): Promise<number> {
+  const all = pages.split(' ')
   let count = 0
   const read = async () => {
-    const [firstId, next] = pages[count++] ?? []
+    const [firstId, next] = (all[count++] ?? ':').split(':').map((part) => part || undefined)
     return { items: firstId === undefined ? [] : [firstId], firstId, next: () => next }
   }
   for await (const _ of readPages('the list', read));
@@ -103,51 +91,30 @@ async function countPages(pages: [firstId: string | undefined, next: string | un
 }
 
 test('a list ends with the page that names no next page', async () => {
-  const pages = ['a', 'b', 'A'].map((name) => [name, `page=${name}`] as [string, string])
-  expect(await countPages([...pages, [undefined, undefined], ['d', 'e']])).toBe(4)
+  expect(await countPages('a:1 b:2 A:3 : d:4')).toBe(4)
 })
 
-const empty = (count: number, name = 'a') =>
-  Array.from({ length: count }, (_, index) => [undefined, `page=${name}${index}`] as [undefined, string])
-test.each<[what: string, pages: Parameters<typeof countPages>[0], why: string]>([
-  [
-    'an earlier cursor',
-    [
-      ['a', 'page=1'],
-      ['b', 'page=2'],
-      ['c', 'page=1'],
-    ],
-    'its pages repeat',
-  ],
-  [
-    'an earlier first id',
-    [
-      ['a', 'page=1'],
-      ['b', 'page=2'],
-      ['a', 'page=3'],
-    ],
-    'its pages repeat',
-  ],
+const empty = (count: number, name = 'c') =>
+  Array.from({ length: count }, (_, index) => `:${name}${index}`).join(' ')
+
+test.each([
+  ['an earlier cursor', 'a:1 b:2 c:1', 'its pages repeat'],
+  ['an earlier first id', 'a:1 b:2 a:3', 'its pages repeat'],
   ['21 empty pages', empty(21), '21 pages in a row are empty'],
 ])('a list with %s is rejected', async (_, pages, why) => {
-  await expect(countPages(pages)).rejects.toMatchObject({
-    kind: 'response',
-    message: `the list does not end: ${why}`,
-  })
+  const failure = { kind: 'response', message: `the list does not end: ${why}` }
+  await expect(countPages(pages)).rejects.toMatchObject(failure)
 })
 
 test('a list may have 20 empty pages in a row several times', async () => {
-  expect(await countPages([...empty(20), ['a', 'page=a'], ...empty(20, 'b'), ['b', undefined]])).toBe(42)
+  expect(await countPages(`${empty(20)} a:1 ${empty(20, 'd')} b:`)).toBe(42)
 })
 
 test.each<[text: string, elements: string[]]>([
   ['{"events":[{"a":\r\n1.0},[2, "x\\n"],\n\n3]}', ['{"a":1.0}', '[2, "x\\n"]', '3']],
-  ['  {"other":[1],"events":[2]}', ['2']],
   ['{"events":[1],"events":[2]}', ['2']],
   ['{"other":{"a":1,"events":[2]},"events":[3,{"events":[4,5]}],"more":[6,7]}', ['3', '{"events":[4,5]}']],
-  ['{"events":[]}', []],
   ['{"events":{"0":1}}', []],
-  ['{"events":"[1]"}', []],
   ['{"other":[1]}', []],
 ])('the elements of "events" in %j are %j', (text, elements) => {
   expect(listJsonElements(text, 'events')).toEqual(elements)

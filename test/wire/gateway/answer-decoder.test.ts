@@ -33,6 +33,8 @@ const ownError = 'the stream ended with an error'
 const errorInSuccess = 'the service answered with an error in a successful response'
 const both = lines(chunk('a'), lastChunk)
 const one = { text: 'a', raw: lines(chunk('a')) }
+const latin = '{"content":"\xc3\xa9"}'
+const accented = { text: 'é', raw: lines(latin) }
 const whole: Reading = { text: 'a', raw: lines(message), progress: 'ended' }
 
 type Row = [type: string, body: string, reading: Reading]
@@ -54,20 +56,11 @@ const events: Row[] = [
   ].map((values): Row => [sse, data(...values), { text: 'ab', raw: lines(...values), failure: notJson }]),
   [sse, `${data(chunk('a'))}data: ${lastChunk}\n`, { text: 'ab', raw: both, failure: tooEarly }],
   [sse, 'data: {"content":\ndata: "a"}\n\ndata: [DONE]\n\n', whole],
-  [
-    sse,
-    `${data(chunk('a'))}event: Error\n${data('[DONE]')}`,
-    { text: 'a', raw: lines(chunk('a'), '[DONE]'), failure: ownError },
-  ],
+  [sse, `event: Error\n${data('[DONE]')}`, { raw: '[DONE]\n', failure: ownError }],
   [sse, `event: error\ndata: ${wrong}`, { raw: lines(wrong), failure: ownError }],
   [sse, `event: mirror\n${data(chunk('a'), '[DONE]')}`, { ...one, progress: 'ended' }],
-  [sse, `event: other\n${data(chunk('a'), '[DONE]')}`, { ...one, progress: 'ended' }],
   [sse, `event: message_stop\n${data('{}')}`, { raw: '{}\n', progress: 'ended' }],
-  [
-    'Text/Event-Stream; charset=latin1',
-    data(message, '{"content":"\xc3\xa9"}', '[DONE]'),
-    { text: 'aé', raw: lines(message, '{"content":"\xc3\xa9"}'), progress: 'ended' },
-  ],
+  ['Text/Event-Stream; charset=latin1', data(latin, '[DONE]'), { ...accented, progress: 'ended' }],
   [sse, both, { text: 'ab', raw: both, progress: 'settled' }],
   [sse, `\xef\xbb\xbf \n${data(message, '[DONE]')}`, whole],
   ...['data', 'event', 'id', 'retry', ':x'].map(
@@ -102,7 +95,7 @@ const arrays: Row[] = [
   [json, `[${chunk('a')},{"type":"message_stop"},{`, { text: 'a', progress: 'ended' }],
   [json, `[${chunk('a')},words`, { text: 'a', failure: tooEarly }],
   [json, `[${chunk('a')},words,${lastChunk}]`, { text: 'ab', failure: 'a chunk of the stream is not JSON' }],
-  [`${json}; charset=latin1`, '[{"content":"\xc3\xa9"}]', { text: 'é', progress: 'ended' }],
+  [`${json}; charset=latin1`, `[${latin}]`, { text: 'é', progress: 'ended' }],
 ]
 
 const sequences: Row[] = [
@@ -131,7 +124,7 @@ const sequences: Row[] = [
       [type, `${message}\n"[DONE]"`, { text: 'a', progress: 'open' }],
     ],
   ),
-  [`${json}; charset=latin1`, '{"content":"\xc3\xa9"}', { text: 'é', progress: 'open' }],
+  [`${json}; charset=latin1`, latin, { text: 'é', progress: 'open' }],
 ]
 
 const others: Row[] = [
@@ -159,10 +152,9 @@ describe.each([
     (type, body, { text = '', raw, progress, failure }) => {
       const bytes = Buffer.from(body, 'latin1')
       const cuts = [...bytes.keys()].map((place) => [bytes.subarray(0, place), bytes.subarray(place)])
-      const printed = failure ? raw : (raw ?? body)
       for (const pieces of [[bytes], [...bytes].map((byte) => Uint8Array.of(byte)), ...cuts]) {
         const { summary: _, ...reading } = decodeAnswer(type, pieces)
-        expect(reading).toEqual({ text, raw: printed, progress, failure })
+        expect(reading).toEqual({ text, raw: failure ? raw : (raw ?? body), progress, failure })
       }
     },
   )
@@ -170,13 +162,10 @@ describe.each([
 
 test.each<[type: string, body: string, progress: AnswerProgress]>([
   [sse, '', 'open'],
-  [sse, data(lastChunk), 'settled'],
   [sse, `${data(lastChunk)}id`, 'finished'],
   [sse, `${data(lastChunk)}data: {`, 'finished'],
   [json, `[${lastChunk}`, 'finished'],
   [json, `[${lastChunk},`, 'finished'],
-  [json, lastChunk, 'open'],
-  [ndjson, `${lastChunk}\n`, 'settled'],
   [ndjson, `${lastChunk}{`, 'finished'],
   [json, 'words', 'open'],
 ])('a decoder for "%s" that has received %j has the progress "%s"', (type, body, progress) => {
@@ -187,14 +176,13 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
 
 test.each([true, false])('with isRaw %j, the decoder reads an answer after 2 MiB of blanks', (isRaw) => {
   const blanks = Buffer.alloc(64 * 1024, ' \t\r\n')
-  const leading = Array<Buffer>(32).fill(blanks)
   for (const [type, body, text] of [
     [json, message, 'a'],
     ['', chunk('a') + lastChunk, 'ab'],
     ['text/plain', `[${chunk('a')},${lastChunk}]`, 'ab'],
     [sse, data(lastChunk), 'b'],
   ] as const) {
-    const reading = decodeAnswer(type, [...leading, Buffer.from(body)], isRaw)
+    const reading = decodeAnswer(type, [...Array<Buffer>(32).fill(blanks), Buffer.from(body)], isRaw)
     expect(reading).toMatchObject({ text, failure: undefined })
     if (isRaw && type !== sse) expect(reading.raw === blanks.toString().repeat(32) + body).toBe(true)
   }
@@ -232,11 +220,8 @@ test.each([
 })
 
 test('the answer decoder ignores all bytes after the end of a JSON array', () => {
-  const texts: string[] = []
-  const decoder = createAnswerDecoder(json, { text: (more) => void texts.push(more) })
-  for (const piece of [`[${chunk('a')}]\n`, '\xe9\n', '\xe9']) decoder.push(Buffer.from(piece, 'latin1'))
-  decoder.end()
-  expect([texts.join(''), decoder.progress()]).toEqual(['a', 'ended'])
+  const pieces = [`[${chunk('a')}]\n`, '\xe9\n', '\xe9'].map((piece) => Buffer.from(piece, 'latin1'))
+  expect(decodeAnswer(json, pieces, false)).toMatchObject({ text: 'a', progress: 'ended' })
 })
 
 test('the failure of a stream counts as cut off only if the stream has no end, not if its data is invalid', () => {
@@ -255,8 +240,7 @@ test('the failure of a stream counts as cut off only if the stream has no end, n
 
 test('if the service sends a text instead of an answer, the failure contains the whole text', () => {
   const decoder = createAnswerDecoder(json, { text: () => undefined })
-  decoder.push(Buffer.from('words '))
-  decoder.push(Buffer.from([0xc3]))
+  decoder.push(Buffer.from('words \xc3', 'latin1'))
   const details = expect.objectContaining({ serviceMessage: 'words \ufffd' })
   expect(() => decoder.end()).toThrow(expect.objectContaining({ details }))
 })
@@ -266,12 +250,11 @@ test.each([
   ['an invalid byte', 'c3a9ffc3a9', 'é\ufffdé'],
   ['an incomplete character', 'f09fa661', '\ufffda'],
 ])('however an answer is split, U+FFFD replaces bytes that are not UTF-8: %s', (_, hex, text) => {
-  const content = Buffer.from(hex, 'hex')
   for (const [start, end] of [
     ['{"content":"', '"}'],
     ['data: {"content":"', '"}\n\ndata: [DONE]\n\n'],
   ] as const) {
-    const bytes = Buffer.concat([Buffer.from(start), content, Buffer.from(end)])
+    const bytes = Buffer.concat([Buffer.from(start), Buffer.from(hex, 'hex'), Buffer.from(end)])
     for (const size of [1, 2, 3, 100]) {
       const pieces: string[] = []
       const decoder = createAnswerDecoder(`${json}; charset=gbk`, { text: (more) => void pieces.push(more) })

@@ -30,13 +30,8 @@ test('text, finish reason, usage, model and id of an answer in the native format
     },
   }
   const summary = { id: 'i', model: 'm', stopReason: 'STOP', stopMessage: 'why' }
-  const counts = {
-    inputTokens: 1,
-    outputTokens: 6,
-    reasoningTokens: 4,
-    cacheReadInputTokens: 5,
-    totalTokens: 9,
-  }
+  const parts = { reasoningTokens: 4, cacheReadInputTokens: 5 }
+  const counts = { inputTokens: 1, outputTokens: 6, ...parts, totalTokens: 9 }
   read(answer, { text: 'ac', summary, isFinished: true, counts, otherContent: ['thoughts'] })
 })
 
@@ -88,17 +83,15 @@ test.each<[reason: unknown, stopReason: string | undefined]>([
   read({ candidates: [{ finishReason }] }, { summary, isFinished: stopReason !== undefined })
 })
 
+const blockedBy = (reason: string): Piece => ({
+  summary: { stopReason: reason, blockReason: reason },
+  isFinished: true,
+})
 const promptFeedback = { blockReason: 'x', blockReasonMessage: 'y' }
 
 test.each<[answer: Record<string, unknown>, piece: Piece]>([
-  [
-    { promptFeedback: { blockReason: 'SAFETY' } },
-    { summary: { stopReason: 'SAFETY', blockReason: 'SAFETY' }, isFinished: true },
-  ],
-  [
-    { promptFeedback: { blockReason: 2 } },
-    { summary: { stopReason: '2', blockReason: '2' }, isFinished: true },
-  ],
+  [{ promptFeedback: { blockReason: 'x' } }, blockedBy('x')],
+  [{ promptFeedback: { blockReason: 2 } }, blockedBy('2')],
   [{ promptFeedback: { blockReason: 0, blockReasonMessage: '' } }, {}],
   [{ promptFeedback: { blockReason: {}, blockReasonMessage: 5 } }, {}],
   [{ promptFeedback: 'x' }, {}],

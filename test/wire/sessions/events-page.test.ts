@@ -37,10 +37,8 @@ test.each([
   }
 })
 
-test('the message about an invalid events page names "the list of events"', () => {
-  const read = () => readEventsPage(Buffer.from('{"data":5}'))
-  expect(read).toThrow('the list of events: data must be a list')
-})
+test('the message about an invalid events page names "the list of events"', () =>
+  expect(() => readEventsPage(Buffer.from('{"data":5}'))).toThrow('the list of events: data must be a list'))
 
 test.each<[data: string, name: string | undefined, text: string]>([
   ['{"type":"x"}', undefined, '{"type":"x"}'],
@@ -85,14 +83,13 @@ test.each<[data: string, name: string, kind: string, isPermanent: boolean, says:
   },
 )
 
-test.each<[kind: FailureKind, status: number | undefined, isPermanent: boolean | undefined, is: boolean]>([
-  ['credentials', undefined, true, true],
-  ['refused', 200, true, true],
-  ['payment', 299, true, true],
-  ['refused', 300, true, false],
-  ['refused', 200, undefined, false],
-  ['service', 200, true, false],
-])('isPermanentServiceError for kind %s, status %s and isPermanent %s returns %j', (...row) => {
-  const [kind, status, isPermanent, is] = row
-  expect(isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))).toBe(is)
+test('isPermanentServiceError returns true only for a permanent refusal in a 2xx or a stream', () => {
+  const isPermanent = (...[kind, status, isPermanent]: [FailureKind, number?, boolean?]) =>
+    isPermanentServiceError(new CliError(kind, 'x', { status, isPermanent }))
+  expect([isPermanent('credentials', undefined, true), isPermanent('refused', 200, true)]).toEqual([
+    true,
+    true,
+  ])
+  expect([isPermanent('payment', 299, true), isPermanent('refused', 300, true)]).toEqual([true, false])
+  expect([isPermanent('refused', 200), isPermanent('service', 200, true)]).toEqual([false, false])
 })

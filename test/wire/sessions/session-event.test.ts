@@ -11,16 +11,14 @@ import {
 } from '../../../src/wire/sessions/session-event.ts'
 
 const complete = { id: 'i', type: 'x', processed_at: 't', more: [1] }
+const unprocessed = { type: 'x', processed_at: null }
 const event = (fields: object): SessionEvent => SessionEvent.parse({ type: 'x', ...fields })
 
 test.each<[given: unknown, read: unknown]>([
   [complete, complete],
   [{ id: 5, type: 'x', processed_at: {} }, { type: 'x' }],
   [{ id: null, type: '' }, { type: '' }],
-  [
-    { type: 'x', processed_at: null },
-    { ...{ type: 'x' }, processed_at: null },
-  ],
+  [unprocessed, unprocessed],
 ])('an event of a session needs only a valid type: %j', (given, read) => {
   expect(SessionEvent.parse(given)).toEqual(read)
   expect(EventsReceipt.parse({ data: [given] })).toEqual({ data: [read] })
@@ -32,9 +30,8 @@ test.each([{}, { type: 5 }, 'x', null, []])('%j is not an event of a session', (
 })
 
 test('the response to sent events may have no events', () => {
-  for (const each of [{}, { data: null }, { data: [] }])
-    expect(EventsReceipt.safeParse(each).success).toBe(true)
-  expect(EventsReceipt.safeParse({ data: 'x' }).success).toBe(false)
+  const accepted = [{}, { data: null }, { data: [] }, { data: 'x' }]
+  expect(accepted.map((each) => EventsReceipt.safeParse(each).success)).toEqual([true, true, true, false])
 })
 
 const waits = (type: string, ...event_ids: string[]) => ({ type, event_ids })
@@ -91,14 +88,9 @@ test.each(['event_start', 'event_delta'])('the event %s without an id is a piece
   expect(isEventPiece(event({ type, id: 'i' }))).toBe(false)
 })
 
-test.each([
-  ['session.status_idle', true],
-  ['session.status_terminated', true],
-  ['session.deleted', true],
-  ['session.status_running', false],
-  ['session.deleted_x', false],
-  ['x_session.deleted', false],
-])('stopsSession() of the event %s is %j', (type, stops) => {
-  expect(stopsSession(event({ type }))).toBe(stops)
-  expect(isEventPiece(event({ type }))).toBe(false)
+test('session.status_idle, session.status_terminated and session.deleted stop a session, and no other event', () => {
+  const stopping = ['session.status_idle', 'session.status_terminated', 'session.deleted']
+  const types = [...stopping, 'session.status_running', 'session.deleted_x', 'x_session.deleted']
+  expect(types.filter((type) => stopsSession(event({ type })))).toEqual(stopping)
+  expect(types.filter((type) => isEventPiece(event({ type })))).toEqual([])
 })

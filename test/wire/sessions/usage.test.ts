@@ -6,21 +6,20 @@ const maxAmount = Number.MAX_SAFE_INTEGER
 
 test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [
-    { input_tokens: 1, output_tokens: 2, cache_read_input_tokens: 3, cache_creation_input_tokens: 4 },
-    { inputTokens: 1, outputTokens: 2, cacheReadInputTokens: 3, cacheCreationInputTokens: 4 },
-  ],
-  [
-    { input_tokens: 0, output_tokens: maxAmount, cache_read_input_tokens: -1 },
-    { inputTokens: 0, outputTokens: maxAmount, cacheReadInputTokens: null },
+    {
+      input_tokens: 0,
+      output_tokens: maxAmount,
+      cache_read_input_tokens: -1,
+      cache_creation_input_tokens: 4,
+    },
+    { inputTokens: 0, outputTokens: maxAmount, cacheReadInputTokens: null, cacheCreationInputTokens: 4 },
   ],
   [{ cache_creation: { a: 1, b: 2 }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 3 }],
   [{ cache_creation: { a: 1, b: 'x' }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 'y' }, { cacheCreationInputTokens: null }],
-  [{ cache_creation: { a: 'x' }, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: {}, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: {} }, undefined],
   [{ cache_creation: { a: null, b: 2 } }, { cacheCreationInputTokens: 2 }],
-  [{ cache_creation: [1], cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [
     { input_tokens: '1', output_tokens: 1.5, cache_read_input_tokens: maxAmount + 1 },
     { inputTokens: null, outputTokens: null, cacheReadInputTokens: null },
@@ -35,16 +34,14 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
 
 const longest = '9'.repeat(30)
 const money = (amount: unknown, currency: unknown = 'USD') => ({ amount, currency })
-const invalid = [
-  ...[`${longest}9`, '', '1.5', '-1', ' 1', '1 ', 'x', 187, null].map((amount) => money(amount)),
-  ...['US', 'USDT', '', 'U$D', ['USD'], 5, null].map((currency) => money('1', currency)),
-  ...['187', null, { amount: '1' }],
-]
-
 test.each<[money: unknown, read: Money | undefined]>([
   [money('187', 'usd'), { amount: 187n, currency: 'USD' }],
   [money(longest, 'EUR'), { amount: BigInt(longest), currency: 'EUR' }],
-  ...invalid.map((each): [unknown, undefined] => [each, undefined]),
+  ...[
+    ...[`${longest}9`, '', '1.5', '-1', ' 1', '1 ', 'x', 187, null].map((amount) => money(amount)),
+    ...['US', 'USDT', '', 'U$D', ['USD'], 5, null].map((currency) => money('1', currency)),
+    ...['187', null, { amount: '1' }],
+  ].map((each): [unknown, undefined] => [each, undefined]),
 ])('the amount %j is read as %o', (money, read) => {
   expect(readSessionUsage({ list_cost: money })).toStrictEqual(read && { tokens: {}, cost: read })
 })
