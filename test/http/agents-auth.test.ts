@@ -12,12 +12,14 @@ test.each([
   ['api', ['api', 'agents', '/v1/sessions/s']],
 ])('the setting agentsAuth selects x-api-key or Authorization as the header for %s', async (_, argv) => {
   const exchange = createEmulator({ credentials: { apiKey: key } })
-  for (const env of [bearer, { PARLEY_SESSION: 's' }]) {
+  for (const [env, expected] of [
+    [bearer, [`Bearer ${key}`, undefined]],
+    [{ PARLEY_SESSION: 's' }, [undefined, key]],
+  ] as const) {
     const { code, requests } = await run(argv, { env, exchange })
     expect(code).toBe(0)
-    const shown = requests.map(({ headers }) => [headers.Authorization, headers['x-api-key']])
-    const expected = 'PARLEY_AGENTS_AUTH' in env ? [`Bearer ${key}`, undefined] : [undefined, key]
-    expect(shown).toEqual(requests.map(() => expected))
+    for (const { headers } of requests)
+      expect([headers.Authorization, headers['x-api-key']]).toEqual(expected)
   }
 })
 

@@ -18,21 +18,19 @@ async function runApi(coding: string | undefined, body: Uint8Array, size = body.
   return { code, out, err }
 }
 
-const plain = ['', 'identity', ' None ', 'utf-8', 'UTF8', ',identity,,']
+type Row = [name: string, coding: string | undefined, body: Uint8Array, out?: string]
 
-test.each<[name: string, coding: string | undefined, body: Uint8Array, out?: string]>([
-  ['a plain body', undefined, Buffer.from(text)],
-  ...plain.map((word): [string, string, Uint8Array] => ['a plain body', word, Buffer.from(text)]),
-  ['gzip', 'gzip', gzipSync(text)],
-  ['gzip', 'GZip', gzipSync(text)],
-  ['gzip', 'x-gzip', gzipSync(text)],
+test.each<Row>([
+  ...[undefined, '', ' None ', 'utf-8', 'UTF8', ',identity,,'].map(
+    (word): Row => ['a plain body', word, Buffer.from(text)],
+  ),
+  ...['GZip', 'x-gzip', 'identity, gzip'].map((word): Row => ['gzip', word, gzipSync(text)]),
   ['two gzip members', 'gzip', twice, '{"said":"hello"}\n'],
   ['gzip followed by zeros', 'gzip', Buffer.concat([gzipSync(text), Buffer.alloc(9)])],
   ['brotli', 'br', brotliCompressSync(text)],
   ['deflate', 'deflate', deflateSync(text)],
   ['raw deflate', 'deflate', deflateRawSync(text)],
   ['raw deflate', 'deflate', deflateRawSync(text, { level: 0 })],
-  ['gzip', 'identity, gzip', gzipSync(text)],
   // With this length, the bytes look like deflate with a header.
   ['raw deflate', 'deflate', deflateRawSync('x'.repeat(23), { level: 0 }), 'x'.repeat(23)],
   // Some proxies repeat the name without encoding the body twice.

@@ -48,16 +48,14 @@ test.each<Row>([
 ])(
   '%s in the delivery state "%s" has `sent` "%s", `isRepeatable` %s and `mayDuplicate` %s',
   (_, state, sent, isRepeatable, mayDuplicate, rules, failed, interrupted) => {
-    const outcome = { sent, isRepeatable, mayDuplicate, failed, interrupted }
-    expect(describeDelivery(state, rules)).toEqual(outcome)
+    expect(describeDelivery(state, rules)).toEqual({ sent, isRepeatable, mayDuplicate, failed, interrupted })
   },
 )
 
 test('a later attempt never returns a call to an earlier delivery state', () => {
   for (const before of deliveryStates) {
     for (const attempt of deliveryStates) {
-      const after = getLaterDeliveryState(before, attempt)
-      expect(deliveryStates.indexOf(after)).toBe(
+      expect(deliveryStates.indexOf(getLaterDeliveryState(before, attempt))).toBe(
         Math.max(deliveryStates.indexOf(before), deliveryStates.indexOf(attempt)),
       )
     }

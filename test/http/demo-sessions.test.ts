@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { realTimers } from '../../src/timers.ts'
 import { ownerOnlyMode, parseLines, run, temporaryFolder } from '../harness/run.ts'
 
@@ -61,20 +61,17 @@ test("W32: concurrent processes do not lose each other's events of demo sessions
   expect(readdirSync(join(home, 'cache/parley')).filter((name) => /lock|part/.test(name))).toEqual([])
 })
 
-describe('W31: demo sessions start anew with a note if their file is damaged', () => {
-  test.each([
-    ['cut off', '{"version":1,"sessions":[{"id"'],
-    ['of another version', '{"version":1,"sessions":[{"id":"sesn_1"}]}'],
-    ['null', 'null'],
-  ])('W31: demo sessions start anew if their file is %s', async (_, text) => {
-    await send('hello')
-    writeFileSync(file, text)
-    const ended = await send('hello again')
-    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('“hello again”') })
-    expect(ended.err).toContain(`it is damaged or from another version, so the demo starts with new sessions`)
-    expect(JSON.stringify(await list())).not.toContain('“hello”')
-    expect(JSON.stringify(await list())).toContain('“hello again”')
-  })
+test.each([
+  ['cut off', '{"version":1,"sessions":[{"id"'],
+  ['of another version', '{"version":1,"sessions":[{"id":"sesn_1"}]}'],
+  ['null', 'null'],
+])('W31: demo sessions start anew with a note if their file is %s', async (_, text) => {
+  await send('hello')
+  writeFileSync(file, text)
+  const { code, err } = await send('hello again')
+  expect(code).toBe(0)
+  expect(err).toContain('it is damaged or from another version, so the demo starts with new sessions')
+  expect(JSON.stringify(await list())).toMatch(/^(?!.*“hello”).*“hello again”/)
 })
 
 test('W33: if demo sessions cannot be saved, they end with the process, and parley prints one warning', async () => {
@@ -91,11 +88,8 @@ test('with the demo profile, only a command that sends something prints that the
   const reminder = /answers come from the built-in emulator/g
   expect((await send('hello')).err.match(reminder)).toHaveLength(1)
   expect((await parley(['chat', 'hello'])).err.match(reminder)).toHaveLength(1)
-  for (const argv of [
-    ['events', 'list', '-s', 'sesn_1'],
-    ['sessions', 'list'],
-  ])
-    expect((await parley(argv)).err).not.toMatch(reminder)
+  for (const line of ['events list -s sesn_1', 'sessions list'])
+    expect((await parley(line.split(' '))).err).not.toMatch(reminder)
 })
 
 test('the demo has the session sesn_1, and prints a note about an unknown session', async () => {

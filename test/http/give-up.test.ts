@@ -1,4 +1,4 @@
-import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ArraySet } from '../../src/array-set.ts'
 import { Deadline } from '../../src/deadline.ts'
 import { createConnectionPool } from '../../src/http/connections.ts'
@@ -8,25 +8,18 @@ import { createInterrupt, run } from '../harness/run.ts'
 import { envFor, response, serve } from '../harness/server.ts'
 import { createSignal } from '../harness/session-service.ts'
 
-const request = (url: string, deadline: Deadline) => ({ method: 'GET', url, headers: {}, deadline })
-
 const direct = { connectTimeoutMs: 0, extraCertificatesPem: undefined, findProxy: undefined }
-type Options = Parameters<typeof createHttpExchange>[0]
 
-const openExchange = (maxSilenceMs: number, cleanups: Options['cleanups']) =>
+const openExchange = (maxSilenceMs: number, cleanups = new ArraySet<() => void>()) =>
   createHttpExchange({ connections: createConnectionPool(direct), maxSilenceMs, cleanups })
-
-const asked = new Deadline(realTimers)
-const server = await serve(() => asked.pass())
-afterAll(() => server.close())
 
 test('a deadline that passes closes the connection of a sent request', async () => {
   const cleanups = new ArraySet<() => void>()
-  const exchange = openExchange(0, cleanups)
-  await expect(exchange(request(server.url, asked))).rejects.toMatchObject({
-    kind: 'unknown',
-    details: { deadline: true },
-  })
+  const deadline = new Deadline(realTimers)
+  const server = await serve(() => deadline.pass())
+  onTestFinished(() => server.close())
+  const failed = openExchange(0, cleanups)({ method: 'GET', url: server.url, headers: {}, deadline })
+  await expect(failed).rejects.toMatchObject({ kind: 'unknown', details: { deadline: true } })
   expect([...cleanups]).toEqual([])
 })
 
@@ -61,8 +54,7 @@ test('--timeout does not end an upload that makes progress, however long it take
       }),
   })
   onTestFinished(() => slow.close())
-  const exchange = openExchange(1000, new ArraySet())
-  const answer = await exchange({ method: 'POST', url: slow.url, headers: {}, body })
+  const answer = await openExchange(1000)({ method: 'POST', url: slow.url, headers: {}, body })
   expect(answer.status).toBe(200)
   expect(passed).toBeGreaterThan(4000)
   answer.close()
@@ -76,7 +68,7 @@ test('--timeout ends an upload that makes no progress', async () => {
     onConnection: (socket) => void socket.once('data', open.trigger).once('data', () => socket.pause()),
   })
   onTestFinished(() => mute.close())
-  const exchange = openExchange(1000, new ArraySet())
+  const exchange = openExchange(1000)
   const answer = exchange({ method: 'POST', url: mute.url, headers: {}, body: new Uint8Array(64 * 2 ** 20) })
   const message = expect.stringContaining('1 s')
   const failed = expect(answer).rejects.toMatchObject({ kind: 'unknown', message })
@@ -95,10 +87,9 @@ test('a closed connection suggests https:// only if the server has not answered 
   let count = 0
   const closing = await serve((socket) => void socket.end(++count === 2 ? response('{}') : ''))
   onTestFinished(() => closing.close())
-  const exchange = openExchange(0, new ArraySet())
+  const exchange = openExchange(0)
   const call = async () => {
-    const answer = await exchange({ method: 'GET', url: closing.url, headers: {} })
-    for await (const _ of answer.body);
+    for await (const _ of (await exchange({ method: 'GET', url: closing.url, headers: {} })).body);
   }
   await expect(call()).rejects.toThrow('(should the address begin with https://?)')
   await call()

@@ -1,7 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
-import type { Exchange } from '../../src/wire/exchange.ts'
+import type { Exchange, HttpResponse } from '../../src/wire/exchange.ts'
 import { createClock } from '../harness/clock.ts'
+import { breaking } from '../harness/responses.ts'
 import { answering, message, run } from '../harness/run.ts'
 
 const now = Date.UTC(2026, 0, 1)
@@ -13,37 +14,41 @@ async function fetchFailure(exchange: Exchange, argv = ['chat', 'x']) {
   return JSON.parse(err).error
 }
 
+/** Answers with `{}`, except for these parts of the response. */
+const answeringWith =
+  (status: number, parts: Partial<HttpResponse>): Exchange =>
+  async (request) => ({ ...(await answering('{}', { status })(request)), ...parts })
+
 const fetchFailureOf = (
   status: number,
   headers: Record<string, string> = {},
   body: string | Uint8Array = '{}',
 ) => fetchFailure(answering(body, { status, headers }))
 
-test.each<[headers: Record<string, string>, body: string, seconds: number | undefined]>([
+type Headers = Record<string, string>
+const inThirtySeconds = '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}'
+const nine = 'Thu, 01 Jan 2026 09:00:00 GMT'
+
+test.each<[headers: Headers, body: string, seconds: number | undefined]>([
   [{}, '{}', undefined],
   [{ 'retry-after': '7' }, '{}', 7],
-  [{ 'retry-after': '0' }, '{}', 0],
   [{ 'retry-after': '9'.repeat(400) }, '{}', Number.MAX_SAFE_INTEGER],
-  ...['', '1.5', '-1', '7 s', 'soon', 'Invalid Date'].map(
-    (value): [Record<string, string>, string, undefined] => [{ 'retry-after': value }, '{}', undefined],
+  ...['', '1.5', '-1', '7 s', 'soon', 'Invalid Date', 'Mon, 01 Jan 2026 00:01:30 GMT'].map(
+    (value): [Headers, string, undefined] => [{ 'retry-after': value }, '{}', undefined],
   ),
-  [{ 'retry-after': 'Thu, 01 Jan 2026 00:01:30 GMT' }, '{}', 90],
-  [{ 'retry-after': 'Thursday, 01-Jan-26 00:01:30 GMT' }, '{}', 90],
+  ...['Thursday, 01-Jan-26 00:01:30 GMT', 'Thu Jan  1 00:01:30 2026'].map(
+    (value): [Headers, string, number] => [{ 'retry-after': value }, '{}', 90],
+  ),
   [{ 'retry-after': 'Wed, 31 Dec 2025 23:59:59 GMT' }, '{}', 0],
-  [{ 'retry-after': 'Mon, 01 Jan 2026 00:01:30 GMT' }, '{}', undefined],
-  [{ 'retry-after': 'Thu Jan  1 00:01:30 2026' }, '{}', 90],
-  ...[
-    ['Thu, 01 Jan 2026 09:00:00 GMT', 'Thu, 01 Jan 2026 09:00:20 GMT', 20],
-    ['Thu, 01 Jan 2026 09:00:00 GMT', 'Thu, 01 Jan 2026 08:59:59 GMT', 0],
-    ['soon', 'Thu, 01 Jan 2026 00:01:30 GMT', 90],
-    ['', 'Thu, 01 Jan 2026 00:01:30 GMT', 90],
-  ].map(([date, at, seconds]): [Record<string, string>, string, number] => [
-    { date: String(date), 'retry-after': String(at) },
+  [{ date: nine, 'retry-after': 'Thu, 01 Jan 2026 09:00:20 GMT' }, '{}', 20],
+  [{ date: nine, 'retry-after': 'Thu, 01 Jan 2026 08:59:59 GMT' }, '{}', 0],
+  ...['soon', ''].map((date): [Headers, string, number] => [
+    { date, 'retry-after': 'Thu, 01 Jan 2026 00:01:30 GMT' },
     '{}',
-    Number(seconds),
+    90,
   ]),
-  [{}, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 30],
-  [{ 'retry-after': '0' }, '{"error":{"message":"m","details":[{"retryDelay":"30s"}]}}', 0],
+  [{}, inThirtySeconds, 30],
+  [{ 'retry-after': '0' }, inThirtySeconds, 0],
 ])('T02, T03: `retryAfter` of a 429 with the headers %j and the body %s is %s', async (...row) => {
   const [headers, body, seconds] = row
   // A date without a zone is in GMT, not in the zone of this machine.
@@ -54,10 +59,9 @@ test.each<[headers: Record<string, string>, body: string, seconds: number | unde
   expect((await fetchFailureOf(429, headers, body)).retryAfter).toBe(seconds)
 })
 
-test.each<[headers: Record<string, string>, body: string, id: string | undefined]>([
-  [{}, '{}', undefined],
+test.each<[headers: Headers, body: string, id: string | undefined]>([
   ...['request-id', 'x-request-id', 'x-amzn-requestid', 'x-goog-request-id', 'x-correlation-id'].map(
-    (name): [Record<string, string>, string, string] => [{ [name]: 'r1' }, '{}', 'r1'],
+    (name): [Headers, string, string] => [{ [name]: 'r1' }, '{}', 'r1'],
   ),
   [{ 'request-id': '', 'x-correlation-id': 'r2' }, '{}', 'r2'],
   [{ 'x-correlation-id': 'r2', 'request-id': 'r1' }, '{}', 'r1'],
@@ -68,23 +72,18 @@ test.each<[headers: Record<string, string>, body: string, id: string | undefined
   expect((await fetchFailureOf(400, headers, body)).requestId).toBe(id)
 })
 
-test.each([
-  ['0', 'rate-limited'],
-  ['soon', 'service'],
-])('a 503 with the Retry-After %j is a failure of kind %s', async (value, kind) => {
-  expect((await fetchFailureOf(503, { 'retry-after': value })).kind).toBe(kind)
+test('a 503 is a rate limit only if its Retry-After is valid', async () => {
+  expect((await fetchFailureOf(503, { 'retry-after': '0' })).kind).toBe('rate-limited')
+  expect((await fetchFailureOf(503, { 'retry-after': 'soon' })).kind).toBe('service')
 })
 
 const cut = message('paid for').slice(0, -20)
 test.each([
   ['an HTML page', 'later', '<!doctype html><title>Wait</title>'],
   ['an empty body', 'later', ''],
-  ['blanks', 'later', ' \n'],
-  ['plain text', 'later', 'upstream connect error'],
   ['JSON that is cut off', 'later', cut],
   ['XML with a transient error', 'later', '<Error><Code>SlowDown</Code><Message>m</Message></Error>'],
   ['XML with a permanent error', 'never', '<Error><Code>AccessDenied</Code><Message>m</Message></Error>'],
-  ['an error without a type', 'never', '{"error":{"message":"no"}}'],
   ['JSON of an unknown form', 'never', '{"a":1}'],
 ])('parley does not retry a 200 with %s, and its error has "retry": "%s"', async (_, retry, body) => {
   for (const line of ['chat x', 'chat x --stream', 'chat x --raw', 'image x -m i']) {
@@ -111,8 +110,7 @@ test('an event list that is cut off has "retry": "later"', async () => {
 test.each<[location: string | undefined, target: string]>([
   [undefined, ':'],
   ['', ':'],
-  ['https://h.test/a/b?c=d#e', ', to https://h.test/a/b?c=d#e:'],
-  ['https://user:secret@h.test/a', ', to https://h.test/a:'],
+  ['https://user:secret@h.test/a/b?c=d#e', ', to https://h.test/a/b?c=d#e:'],
   ['//user:se@cret@h.test\\x@y/z', ', to //h.test\\y/z:'],
   ['/a', ', to /a:'],
 ])('parley reports a 302 with the Location %j as "redirect not followed%s"', async (location, target) => {
@@ -121,20 +119,15 @@ test.each<[location: string | undefined, target: string]>([
 })
 
 test.each<[argv: string[], status: number, statusText: string, message: string]>([
-  [['chat', 'x'], 400, '', 'the gateway answered 400'],
   [['chat', 'x'], 400, 'Bad Request', 'the gateway answered 400 Bad Request'],
   [['events', 'list', '-s', 's'], 399, '', 'redirect not followed: 399'],
   [['events', 'list', '-s', 's'], 404, '', 'the session service answered 404'],
 ])('parley with %j reports the response "%i %s" as "%s"', async (argv, status, statusText, message) => {
-  const plain = answering('{}', { status })
-  const exchange: Exchange = async (request) => ({ ...(await plain(request)), statusText })
-  expect((await fetchFailure(exchange, argv)).message).toBe(message)
+  expect((await fetchFailure(answeringWith(status, { statusText }), argv)).message).toBe(message)
 })
 
 test.each([
-  ['false', 1],
   ['False', 1],
-  ['true', 2],
   ['no', 2],
 ])('T14: after a 429 with x-should-retry: %s and --retries 1, parley sends %i', async (value, count) => {
   const exchange = answering('{}', { status: 429, headers: { 'x-should-retry': value } })
@@ -144,7 +137,6 @@ test.each([
 test.each<[body: string | Uint8Array, shown: unknown]>([
   ['{"a":1}', { a: 1 }],
   ['false', false],
-  ['words', 'words'],
   ['', ''],
   [Buffer.from('sch\xf6n', 'latin1'), 'sch\ufffdn'],
 ])('--errors json shows the error body %s as %j', async (body, shown) => {
@@ -155,12 +147,10 @@ test.each([0, 1])('parley reads only 1 MiB of an error in pieces of 512 KiB + %i
   const mebibyte = 1024 * 1024
   const piece = mebibyte / 2 + more
   let given = 0
-  const exchange: Exchange = async (request) => ({
-    ...(await answering('', { status: 400 })(request)),
-    body: (async function* () {
-      for (; given < 3 * mebibyte; given += piece) yield Buffer.alloc(piece, 'x')
-    })(),
-  })
+  async function* body() {
+    for (; given < 3 * mebibyte; given += piece) yield Buffer.alloc(piece, 'x')
+  }
+  const exchange = answeringWith(400, { body: body() })
   const { code, out } = await run(['api', 'agents', '/v1/x'], { exchange })
   expect({ code, length: out.length, given }).toEqual({ code: 4, length: mebibyte, given: piece })
 })
@@ -168,39 +158,27 @@ test.each([0, 1])('parley reads only 1 MiB of an error in pieces of 512 KiB + %i
 test('parley stops reading an endless error body after 10 s', async () => {
   const clock = createClock()
   let isClosed = false
-  const exchange: Exchange = async (request) => ({
-    ...(await answering('', { status: 400 })(request)),
-    body: (async function* () {
-      for (; !isClosed; await clock.wait(300)) yield Buffer.from('x')
-    })(),
-    close() {
-      isClosed = true
-    },
-  })
+  async function* body() {
+    for (; !isClosed; await clock.wait(300)) yield Buffer.from('x')
+  }
+  const close = () => {
+    isClosed = true
+  }
+  const exchange = answeringWith(400, { body: body(), close })
   const { err } = await run(['chat', 'x', '--errors', 'json'], { exchange, timers: clock })
   expect(JSON.parse(err).error).toMatchObject({ status: 400, body: 'x'.repeat(34) })
 })
 
 test('parley closes no connection after it has read the whole error body', async () => {
-  const clock = createClock()
   let closed = 0
-  const exchange: Exchange = async (request) => ({
-    ...(await answering('{}', { status: 429, headers: { 'retry-after': '20' } })(request)),
-    close: () => void closed++,
-  })
-  const { requests } = await run(['chat', 'x', '--retries', '1'], { exchange, timers: clock })
+  const headers = { 'retry-after': '20' }
+  const exchange = answeringWith(429, { headers, close: () => void closed++ })
+  const { requests } = await run(['chat', 'x', '--retries', '1'], { exchange, timers: createClock() })
   expect({ requests: requests.length, closed }).toEqual({ requests: 2, closed: 0 })
 })
 
-const broken = (error: Error): Exchange => {
-  const body = async function* () {
-    yield Buffer.from('half of it')
-    throw error
-  }
-  return async (request) => ({ ...(await answering('', { status: 429 })(request)), body: body() })
-}
-
 test('a 429 with an incomplete body is still reported as a rate limit, with the received part', async () => {
+  const broken = (error: Error) => breaking('half of it', () => error, 'text/plain', 429)
   const reset = broken(new CliError('response', 'the connection was reset'))
   expect(await fetchFailure(reset)).toMatchObject({ kind: 'rate-limited', status: 429, body: 'half of it' })
   expect(await fetchFailure(broken(new TypeError('a bug')))).toMatchObject({ kind: 'unexpected' })
