@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { message, type RunOptions, run } from '../harness/run.ts'
+import { message, run } from '../harness/run.ts'
 import { response, type Script, type ScriptedServer, serve } from '../harness/server.ts'
 import { batchFolder, parseResults, upTo } from './pieces.ts'
 
@@ -8,7 +8,7 @@ const answerTo = (request: string, headers?: string[]) =>
   response(message(promptIn(request)), '200 OK', headers)
 
 /** Runs a batch of this number of lines against a server. */
-async function runBatch(count: number, concurrency: number, script: Script, world: RunOptions = {}) {
+async function runBatch(count: number, concurrency: number, script: Script) {
   const server = await serve(script)
   onTestFinished(() => server.close())
   let maxOpen = 0
@@ -17,7 +17,7 @@ async function runBatch(count: number, concurrency: number, script: Script, worl
   }, 1)
   const cwd = batchFolder(upTo(count).map((at) => JSON.stringify(`p ${at} of it`)))
   const argv = ['chat', '--batch', 'in.ndjson', '--concurrency', String(concurrency), '--retries', '0']
-  const ended = await run(argv, { exchange: 'network', cwd, ...world, env: { PARLEY_BASE_URL: server.url } })
+  const ended = await run(argv, { exchange: 'network', cwd, env: { PARLEY_BASE_URL: server.url } })
   clearInterval(watch)
   return { ...ended, results: parseResults(ended.out), server, maxOpen }
 }
@@ -37,16 +37,12 @@ test('a batch reuses connections and never opens more connections than its concu
   expect(maxOpen).toBeLessThanOrEqual(5)
 })
 
+const close = ['connection: close']
+
 test.each<[string, Script]>([
-  [
-    'sends connection: close and closes each connection at once',
-    (socket, request) => socket.end(answerTo(request, ['connection: close'])),
-  ],
-  [
-    'sends connection: close and closes each connection late',
-    (socket, request) => void socket.write(answerTo(request, ['connection: close'])),
-  ],
-  ['closes each connection without connection: close', (socket, request) => socket.end(answerTo(request))],
+  ['sends connection: close and closes at once', (socket, text) => socket.end(answerTo(text, close))],
+  ['sends connection: close and closes late', (socket, text) => void socket.write(answerTo(text, close))],
+  ['closes each connection without connection: close', (socket, text) => socket.end(answerTo(text))],
 ])('a batch sends each line once if the server %s', async (_, script) => {
   const { code, err, server, maxOpen } = await runBatch(24, 4, script)
   expect([code, server.requests.length, countsPerLine(server)], err).toEqual([0, 24, [1]])
@@ -64,9 +60,8 @@ test('a batch sends nothing twice if idle connections are reset', async () => {
 })
 
 test('a batch line fails without a retry if its reused connection is reset during the request', async () => {
-  const isReset = (request: string) => /p \d*[37] /.test(request)
   const { code, results, server } = await runBatch(30, 8, (socket, request) => {
-    if (isReset(request)) socket.resetAndDestroy()
+    if (/p \d*[37] /.test(request)) socket.resetAndDestroy()
     else socket.write(answerTo(request))
   })
   expect([code, server.requests.length, countsPerLine(server)]).toEqual([10, 30, [1]])

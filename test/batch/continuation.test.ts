@@ -24,14 +24,9 @@ test('if the answer to a batch line comes in several parts, the result has the w
   )
   const { code, results, tokens, report } = await runBatch(['count'], [], exchange)
   expect([code, tokens]).toEqual([0, [undefined, 't1', 't2']])
+  const usage = { inputTokens: 30, outputTokens: 303, totalTokens: 333 }
   expect(results).toMatchObject([
-    {
-      ok: true,
-      text: 'One, two, three.',
-      stopReason: 'STOP',
-      attempts: 3,
-      usage: { inputTokens: 30, outputTokens: 303, totalTokens: 333 },
-    },
+    { ok: true, text: 'One, two, three.', stopReason: 'STOP', attempts: 3, usage },
   ])
   expect(report).toMatchObject({ attempts: 3, usage: { totalTokens: 333 } })
 })
@@ -56,9 +51,8 @@ test.each<[what: string, answer: string | Exchange, code: number, body: string]>
   const first = piece('Half', continued('t1'), used(10, 20))
   const ended = await runBatch(['x'], ['--retries', '0'], answerInOrder(first, answer))
   expect(ended.code).toBe(code)
-  expect(ended.results).toMatchObject([
-    { ok: false, error: { exit: code, attempts: 2, body }, usage: { totalTokens: 30 } },
-  ])
+  const error = { exit: code, attempts: 2, body }
+  expect(ended.results).toMatchObject([{ ok: false, error, usage: { totalTokens: 30 } }])
 })
 
 test('--resume requests the whole answer again if an earlier batch received only its first half', async () => {
@@ -70,15 +64,11 @@ test('--resume requests the whole answer again if an earlier batch received only
 })
 
 test('--max-total-tokens ends a batch in the middle of an answer with exit code 15', async () => {
-  const exchange = answerInOrder(
-    piece('One, ', continued('t1'), used(10, 40)),
-    piece('two, ', continued('t2'), used(10, 40)),
-  )
-  const ended = await runBatch(['x', 'y'], ['--max-total-tokens', '100'], exchange)
+  const [one, two] = ['1', '2'].map((token) => piece(`${token}, `, continued(token), used(10, 40)))
+  const ended = await runBatch(['x', 'y'], ['--max-total-tokens', '100'], answerInOrder(one ?? '', two ?? ''))
   expect([ended.code, ended.requests.length]).toEqual([15, 2])
-  expect(ended.results).toMatchObject([
-    { ok: false, error: { exit: 15, body: 'One, two, ', attempts: 2 }, usage: { totalTokens: 100 } },
-  ])
+  const error = { exit: 15, body: '1, 2, ', attempts: 2 }
+  expect(ended.results).toMatchObject([{ ok: false, error, usage: { totalTokens: 100 } }])
   expect(ended.err).toContain('the limit of 100 tokens (--max-total-tokens)')
 })
 
@@ -86,9 +76,8 @@ test('the result of a batch line that the deadline cancels contains the received
   const exchange = answerInOrder(piece('Half', continued('t1'), used(10, 20)), () => new Promise(() => {}))
   const ended = await runBatch(['x'], ['--deadline', '5'], exchange)
   expect(ended.code).toBe(15)
-  expect(ended.results).toMatchObject([
-    { ok: false, error: { exit: 10, deadline: true, body: 'Half' }, usage: { totalTokens: 30 } },
-  ])
+  const error = { exit: 10, deadline: true, body: 'Half' }
+  expect(ended.results).toMatchObject([{ ok: false, error, usage: { totalTokens: 30 } }])
 })
 
 test('after a signal, a batch result contains the received parts of its answer, and --resume repeats the line', async () => {

@@ -12,6 +12,7 @@ import {
   recordRequestStart,
 } from '../../src/batch/gate.ts'
 import type { BatchLine } from '../../src/batch/input.ts'
+import { catchFailure } from '../wire/decoding.ts'
 import { failure } from './pieces.ts'
 
 const base = { index: 1, deadlineMs: Infinity, random: 1 }
@@ -39,10 +40,8 @@ describe('concurrency of a batch', () => {
   test('a batch starts as many requests at once as --concurrency allows', () => {
     const started = (count: number) =>
       Array.from({ length: count }).reduce<RequestGate>(recordRequestStart, createRequestGate(8))
-    const full = started(8)
-    expect(canStartRequest(started(7), 0)).toBe(true)
-    expect(canStartRequest(full, 0)).toBe(false)
-    expect(canStartRequest(recordRequestEnd(full), 0)).toBe(true)
+    const gates = [started(7), started(8), recordRequestEnd(started(8))]
+    expect(gates.map((gate) => canStartRequest(gate, 0))).toEqual([true, false, true])
   })
 
   test.each<[name: string, events: string, expected: [slots: number, until: number]]>([
@@ -91,32 +90,23 @@ describe('concurrency of a batch', () => {
 })
 
 describe('pauses that end a batch', () => {
-  const end =
-    (retryAfter: number, refusal: object = {}) =>
-    () =>
-      recordRefusal(createRequestGate(8), 0, { ...base, now: 0, error: limited(retryAfter), ...refusal })
-
-  test('a Retry-After of more than an hour or beyond the deadline ends a batch', () => {
-    expect(end(3600)).not.toThrow()
-    expect(end(3601)).toThrow('it ended with rate-limited; the service asks to wait 3601 s, more than an')
-    expect(end(10, { deadlineMs: 10_000 })).not.toThrow()
-    expect(end(10, { deadlineMs: 9999 })).toThrow('the service asks to wait 10 s, past the deadline')
-  })
-
-  test('the failure that ends a batch contains Retry-After, and has the kind `stopped` if the wait passes the deadline', () => {
-    const failureOf = (retryAfter: number, deadline: number) => {
-      try {
-        end(retryAfter, { deadlineMs: deadline })()
-      } catch (error) {
-        return error
-      }
-      return undefined
+  test('a Retry-After of more than an hour or beyond the deadline ends a batch, with the kind `stopped` at the deadline', () => {
+    const refuse = (retryAfter: number, deadlineMs = Infinity) =>
+      catchFailure(() =>
+        recordRefusal(createRequestGate(8), 0, { ...base, now: 0, error: limited(retryAfter), deadlineMs }),
+      )
+    expect([refuse(3600), refuse(10, 10_000)]).toEqual([undefined, undefined])
+    const tooLong = {
+      kind: 'rate-limited',
+      message: expect.stringMatching(
+        /^it ended with rate-limited; the service asks to wait 3601 s, more than an/,
+      ),
+      details: { retryAfterSeconds: 3601, deadline: undefined },
     }
-    const tooLong = { kind: 'rate-limited', details: { retryAfterSeconds: 3601, deadline: undefined } }
-    expect(failureOf(3601, Infinity)).toMatchObject(tooLong)
-    expect(failureOf(3601, 9999)).toMatchObject(tooLong)
+    expect([refuse(3601), refuse(3601, 9999)]).toMatchObject([tooLong, tooLong])
     const late = { kind: 'stopped', details: { retryAfterSeconds: 10, deadline: true } }
-    expect(failureOf(10, 9999)).toMatchObject(late)
+    const message = expect.stringContaining('the service asks to wait 10 s, past the deadline')
+    expect(refuse(10, 9999)).toMatchObject({ ...late, message })
   })
 
   const kinds = ['rate-limited', 'not-sent'] as const
@@ -159,14 +149,8 @@ describe('the gate decides the next step of a batch', () => {
   const [first, refused] = [{ index: 1 } as BatchLine, { index: 2 } as BatchLine]
   const pausedTo5000 = recordRefusal(createRequestGate(2), 0, { ...base, error: limited(4), now: 1000 })
   const inFlight = (count: number, gate = createRequestGate(2)) => ({ ...gate, inFlight: count })
-  interface Changes extends Partial<BatchState> {
-    tokens?: number
-    maxTokens?: number
-    failed?: number
-    getMaxFailed?: number
-    deadline?: number
-    now?: number
-  }
+  type Numbers = Record<'tokens' | 'maxTokens' | 'failed' | 'getMaxFailed' | 'deadline' | 'now', number>
+  type Changes = Partial<BatchState & Numbers>
   const state = ({
     tokens = 0,
     failed = 0,
@@ -191,9 +175,10 @@ describe('the gate decides the next step of a batch', () => {
   const cancel = { do: 'cancel' }
   const message = 'the answers reached the limit of 10 tokens (--max-total-tokens)'
   const finish = { do: 'finish', because: expect.objectContaining({ kind: 'stopped', message }) }
-  const spent = { tokens: 12, maxTokens: 10 }
+  const spent = { tokens: 10, maxTokens: 10 }
   const hasRefused = { waitingForRetry: [refused] }
   const paused = { gate: pausedTo5000 }
+  const latePause = { deadline: 4000, ...paused, now: 4000 }
   const full = { gate: inFlight(1, pausedTo5000) }
   const failedInPipe = { failed: 1, getMaxFailed: 0, next: 'awaited' } as const
   const finishing = { phase: 'finishing' } as const
@@ -224,11 +209,7 @@ describe('the gate decides the next step of a batch', () => {
     ['that starts no more lines waits for running requests', { ...finishing, gate: inFlight(1) }, forOthers],
     ['that starts no more lines ends if no request is running', { ...finishing, ...hasRefused }, end],
     ['cancels its requests at the deadline', { deadline: 7000, now: 7000 }, cancel],
-    [
-      'cancels its requests if the deadline passes in a pause',
-      { deadline: 4000, ...paused, now: 4000 },
-      cancel,
-    ],
+    ['cancels its requests if the deadline passes in a pause', latePause, cancel],
     ['that starts no more lines cancels its requests at the deadline', { ...late, ...finishing }, cancel],
     ['ends if the deadline passes after the last line', { deadline: 7000, next: 'none', now: 7000 }, end],
     ['waits for the result of a cancelled request', { ...late, phase: 'cancelled' }, forOthers],
@@ -322,8 +303,7 @@ describe('outage of the service during a batch', () => {
   })
 
   test('an outage pauses a batch for the time of Retry-After', () => {
-    const gate = failing(afterFailures(4, 1, 2, 3), 4, { error: broken(20) })
-    expect(gate.pause.until).toBe(20_000)
+    expect(failing(afterFailures(4, 1, 2, 3), 4, { error: broken(20) }).pause.until).toBe(20_000)
     expect(() => failing(afterFailures(4, 1, 2, 3), 4, { error: broken(4000) })).toThrow('more than an hour')
   })
 

@@ -37,9 +37,8 @@ test('a batch reports lines that are too long or not UTF-8 and reads the lines a
 })
 
 test('a batch accepts a line of exactly the maximum length', async () => {
-  const whole = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`
   for (const size of [1, 7, 100]) {
-    const lines = await read(whole, size, 10)
+    const lines = await read(`${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(10)}`, size, 10)
     expect(lines.map((line) => 'text' in line && line.text[0])).toEqual(['x', false, 'z'])
   }
 })

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { execute, start } from '../harness/process.ts'
 import { answering, message, readJson, readText, run } from '../harness/run.ts'
 import { envFor, response, type Script, serve } from '../harness/server.ts'
@@ -55,8 +56,7 @@ test('after SIGINT, a batch finishes its running requests and then ends by SIGIN
   // The lock file is removed too.
   expect(readdirSync(cwd).sort()).toEqual(['in.ndjson', 'r.ndjson'])
   server.sockets.clear()
-  const again = await execute(['chat', '--batch', 'in.ndjson', '--dry-run'], { cwd, env })
-  expect(again.code).toBe(0)
+  expect((await execute(['chat', '--batch', 'in.ndjson', '--dry-run'], { cwd, env })).code).toBe(0)
 })
 
 test('if all lines succeed after SIGINT, a batch ends like an uninterrupted batch (needs signals)', async () => {
@@ -111,17 +111,15 @@ test('a batch exits with 11 at a file size limit, and --resume requests only lin
   )
   const all = [...written, ...idsIn(full.out)].sort((one, other) => one - other)
   expect(all).toEqual(upTo(server.requests.length))
-  const resumed = await execute([...argv, '--resume'], { cwd, env })
-  expect(resumed.code).toBe(0)
+  expect((await execute([...argv, '--resume'], { cwd, env })).code).toBe(0)
   expect(resultsIn(cwd).sort((one, other) => one - other)).toEqual(upTo(40))
   // --resume requests only lines whose result was not written: at most the four that were running.
   expect(server.requests.length).toBeLessThanOrEqual(40 + 4)
 })
 
 test('B06: a batch lowers its concurrency and finishes if it gets few file descriptors (needs prlimit)', async () => {
-  const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
-  const body = JSON.stringify({ candidates: [{ content: { role: 'model', parts: [image] } }] })
-  const { cwd, env } = await prepare(40, (socket) => void socket.write(response(body)))
+  const body = response(imageAnswer(inline(png())))
+  const { cwd, env } = await prepare(40, (socket) => void socket.write(body))
   const argv = ['image', '--batch', 'in.ndjson', '-o', 'pics/', '-m', 'm', '--concurrency', '32']
   for (const maxFiles of [28, 40]) {
     const { code, err } = await execute(argv, { cwd, env, within: ['prlimit', `--nofile=${maxFiles}`] })
@@ -132,27 +130,15 @@ test('B06: a batch lowers its concurrency and finishes if it gets few file descr
 
 test('B07: in a deleted folder, parley exits with 11 only if it needs a file there (needs POSIX files)', async () => {
   const before = 'mkdir gone && cd gone && rmdir ../gone'
-  const demo = ['--profile', 'demo', '--no-stdin']
+  const demo = ' --profile demo --no-stdin'
+  const runThere = (line: string) => execute(line.split(' '), { before })
   // Commands that need no file of the deleted folder work.
-  for (const argv of [
-    ['chat', 'hi', ...demo],
-    ['events', 'run', 'hi', '-s', 's', ...demo],
-    ['config', 'list'],
-    ['help', 'chat'],
-  ])
-    expect((await execute(argv, { before })).code, argv.join(' ')).toBe(0)
-  const needy = [
-    ['chat', '--batch', 'in.ndjson', ...demo],
-    ['chat', 'hi', '-f', 'x', ...demo],
-    ['chat', 'hi', '-o', 'x', ...demo],
-    ['chat', 'hi', '--thread', 't', ...demo],
-    ['chat', 'hi', '--report', 'r.json', ...demo],
-    ['image', 'hi', '-m', 'm', ...demo],
-    ['events', 'run', 'hi', '-s', 's', '--audit', 'a.ndjson', ...demo],
-  ]
-  for (const argv of needy) {
-    const { code, err } = await execute(argv, { before })
-    expect([argv.join(' '), code], err).toEqual([argv.join(' '), 11])
+  for (const line of [`chat hi${demo}`, `events run hi -s s${demo}`, 'config list', 'help chat'])
+    expect((await runThere(line)).code, line).toBe(0)
+  const writing = ['chat hi -o x', 'chat hi --thread t', 'chat hi --report r.json', 'image hi -m m']
+  for (const line of ['chat --batch b', 'chat hi -f x', 'events run hi -s s --audit a', ...writing]) {
+    const { code, err } = await runThere(line + demo)
+    expect([line, code], err).toEqual([line, 11])
     expect(err).toMatch(/parley: the current folder: no such file or folder; change to another folder/)
   }
 })

@@ -6,13 +6,15 @@ const rest = { model: 'm', stopReason: 'end_turn' }
 const usage = { inputTokens: 1, totalTokens: 3 }
 const unmetered = { seconds, attempts: 2, usage: {} }
 const metered = { seconds, attempts: 2, usage }
+const tail =
+  '"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}'
 
 test.each([
   [
     'a text answer and its usage',
     { index: 1, hash: 'h', ...metered },
     { content: { text: 'a\n"b"' }, ...rest },
-    '{"index":1,"hash":"h","ok":true,"text":"a\\n\\"b\\"","model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
+    `{"index":1,"hash":"h","ok":true,"text":"a\\n\\"b\\"",${tail}`,
   ],
   [
     'the names of image files, without usage',
@@ -30,7 +32,7 @@ test.each([
     'a raw response with unchanged number formats',
     { index: 4, hash: 'h', ...metered },
     { content: { response: '{"big":12345678901234567890,\n"x":[1e400]}\n' }, ...rest },
-    '{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},"model":"m","stopReason":"end_turn","usage":{"inputTokens":1,"totalTokens":3},"attempts":2,"seconds":1.5}',
+    `{"index":4,"hash":"h","ok":true,"response":{"big":12345678901234567890,"x":[1e400]},${tail}`,
   ],
 ])('the result line of a batch contains %s', (_, subject, answer, line) =>
   expect(formatSuccessfulResult(subject, answer)).toBe(line),

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering, message, readJson, rejected, run, temporaryFolder } from '../harness/run.ts'
 import { batchFolder, indexes, inOrder, parseResults, type Result } from './pieces.ts'
@@ -8,8 +8,7 @@ const ten = Array.from({ length: 10 }, (_, at) => `{"prompt":"p ${at % 3 === 0 &
 
 const batch = ['chat', '--batch', 'in.ndjson']
 const report = ['--report', 'report.json']
-const reportIn = (cwd: string) => readJson(cwd, 'report.json')
-const countsIn = (cwd: string) => reportIn(cwd).counts
+const countsIn = (cwd: string) => readJson(cwd, 'report.json').counts
 
 /** Creates an exchange that fails requests with one of these prompts. */
 const failing =
@@ -20,45 +19,41 @@ const failing =
     return (isBad ? answering('{"error":"no"}', { status: 400 }) : answering(message('hi')))(request, onSent)
   }
 
-describe('--share', () => {
-  test('--share I/N requests every Nth line starting at line I, so all shares together request each line once', async () => {
-    const cwd = batchFolder(ten)
-    const whole = parseResults((await run(batch, { cwd })).out)
-    const shares = []
-    for (const share of ['1/3', '2/3', '3/3']) {
-      const ended = await run([...batch, '--share', share, ...report], { cwd })
-      expect(ended.code).toBe(0)
-      shares.push(parseResults(ended.out))
-      expect(countsIn(cwd).total).toBe(shares.at(-1)?.length)
-    }
-    expect(shares.map(indexes)).toEqual([
-      [1, 4, 7, 10],
-      [2, 5, 8],
-      [3, 6, 9],
-    ])
-    const bare = (results: Result[]) => inOrder(results).map(({ index, hash }) => [index, hash])
-    expect(bare(shares.flat())).toEqual(bare(whole))
-  })
+test('--share I/N requests every Nth line starting at line I, so all shares together request each line once', async () => {
+  const cwd = batchFolder(ten)
+  const whole = parseResults((await run(batch, { cwd })).out)
+  const shares = []
+  for (const share of ['1/3', '2/3', '3/3']) {
+    const ended = await run([...batch, '--share', share, ...report], { cwd })
+    expect(ended.code).toBe(0)
+    shares.push(parseResults(ended.out))
+    expect(countsIn(cwd).total).toBe(shares.at(-1)?.length)
+  }
+  expect(shares.map(indexes)).toEqual([
+    [1, 4, 7, 10],
+    [2, 5, 8],
+    [3, 6, 9],
+  ])
+  const bare = (results: Result[]) => inOrder(results).map(({ index, hash }) => [index, hash])
+  expect(bare(shares.flat())).toEqual(bare(whole))
+})
 
-  test('--share requests the same lines of a pipe as of a file, and numbers empty lines, too', async () => {
-    const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
-    const cwd = temporaryFolder()
-    const argv = ['chat', '--batch', '-', '--share', '2/2', ...report]
-    const ended = await run(argv, { cwd, stdin })
-    expect(indexes(parseResults(ended.out))).toEqual([2, 6, 8, 10])
-    expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, warned: 0, failed: 0, skipped: 0, notDone: 0 })
-  })
+test('--share requests the same lines of a pipe as of a file, and numbers empty lines, too', async () => {
+  const stdin = `${[...ten.slice(0, 3), '', ...ten.slice(3)].join('\n')}\n`
+  const cwd = temporaryFolder()
+  const ended = await run(['chat', '--batch', '-', '--share', '2/2', ...report], { cwd, stdin })
+  expect(indexes(parseResults(ended.out))).toEqual([2, 6, 8, 10])
+  expect(countsIn(cwd)).toEqual({ total: 4, ok: 4, warned: 0, failed: 0, skipped: 0, notDone: 0 })
+})
 
-  test('--share exits with 2 for an invalid line, also if the line belongs to another share', async () => {
-    const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
-    for (const share of ['1/3', '2/3', '3/3']) {
-      expect(await run([...batch, '--share', share], { cwd: batchFolder(lines) })).toMatchObject(
-        rejected(2, /line 5: it is not JSON/),
-      )
-      const piped = await run(['chat', '--batch', '-', '--share', share], { stdin: lines.join('\n') })
-      expect(piped.code).toBe(2)
-    }
-  })
+test('--share exits with 2 for an invalid line, also if the line belongs to another share', async () => {
+  const lines = [...ten.slice(0, 4), 'no', ...ten.slice(5)]
+  const invalid = rejected(2, /line 5: it is not JSON/)
+  for (const share of ['1/3', '2/3', '3/3']) {
+    expect(await run([...batch, '--share', share], { cwd: batchFolder(lines) })).toMatchObject(invalid)
+    const piped = await run(['chat', '--batch', '-', '--share', share], { stdin: lines.join('\n') })
+    expect(piped.code).toBe(2)
+  }
 })
 
 const threeFailures = failing('p 1', 'p 4', 'p 8')
@@ -76,7 +71,7 @@ test.each([
   const failed = parseResults(ended.out).filter(({ ok }) => !ok).length
   const left = { skipped: 0, notDone: 10 - count }
   expect(countsIn(cwd)).toEqual({ total: 10, ok: count - failed, warned: 0, failed, ...left })
-  expect(reportIn(cwd)).toMatchObject({ exit: code, failures: { refused: failed } })
+  expect(readJson(cwd, 'report.json')).toMatchObject({ exit: code, failures: { refused: failed } })
   expect(ended.err).toMatch(code === 0 ? /^parley: 7 ok · 3 failed/ : tooMany)
 })
 
@@ -98,13 +93,13 @@ test.each(invalid)('a batch exits with 2 for the value of %s', async (flag) => {
 
 test('the report of a batch has null for total and notDone if the batch stops before its pipe ends', async () => {
   const cwd = temporaryFolder()
-  const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report]
-  const limited = [...argv, '--max-total-tokens', '20']
-  const world = { cwd, stdin: ten.join('\n'), exchange: answering(message('hi')) }
-  expect((await run(limited, world)).code).toBe(15)
-  expect(countsIn(cwd)).toEqual({ total: null, ok: 3, warned: 0, failed: 0, skipped: 0, notDone: null })
-  expect((await run(argv, { cwd, stdin: '"a"\nbad\n"b"\n' })).code).toBe(2)
-  expect(countsIn(cwd)).toEqual({ total: null, ok: 1, warned: 0, failed: 0, skipped: 0, notDone: null })
-  expect((await run(argv, { cwd, stdin: '"a"\n\n"b"\n' })).code).toBe(0)
-  expect(countsIn(cwd)).toEqual({ total: 2, ok: 2, warned: 0, failed: 0, skipped: 0, notDone: 0 })
+  const runPiped = async (stdin: string, ...flags: string[]) => {
+    const argv = ['chat', '--batch', '-', '--concurrency', '1', ...report, ...flags]
+    const { code } = await run(argv, { cwd, stdin, exchange: answering(message('hi')) })
+    const { total, ok, notDone } = countsIn(cwd)
+    return [code, total, ok, notDone]
+  }
+  expect(await runPiped(ten.join('\n'), '--max-total-tokens', '20')).toEqual([15, null, 3, null])
+  expect(await runPiped('"a"\nbad\n"b"\n')).toEqual([2, null, 1, null])
+  expect(await runPiped('"a"\n\n"b"\n')).toEqual([0, 2, 2, 0])
 })
