@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { createIdleClock } from '../harness/clock.ts'
@@ -49,6 +49,7 @@ async function runAgainst(argv: string[], pieces: (string | Uint8Array)[], type 
   return { ...ended, isClosed, read, report: JSON.parse(read('report.json').toString()) }
 }
 
+const alive = Array<string>(100).fill(': alive\n\n')
 const stream = ['chat', 'x', '--stream']
 const batch = ['--batch', 'in.ndjson', '--retries', '0']
 const message = [
@@ -63,58 +64,54 @@ const ends: [string, string[], string][] = [
   ['the closing bracket of an array', [`[${json(chunk({ text: 'Hi' }, 'STOP'))}`, ']'], 'application/json'],
 ]
 
-describe('end of an answer on a connection that stays open', () => {
-  test.each(ends)('chat stops reading an answer on an open connection after %s', async (_, pieces, type) => {
-    expect(await runAgainst(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
-  })
+test.each(ends)('chat stops reading an answer on an open connection after %s', async (_, pieces, type) => {
+  expect(await runAgainst(['chat', 'x'], pieces, type)).toMatchObject({ code: 0, out: 'Hi\n', err: '' })
+})
 
-  const part = inline(png())
+test('a stream without an end marker counts as complete 15 s after a finish reason, with a warning', async () => {
+  const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
+  const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
+  const plain = await runAgainst([...stream, '-q'], [event(chunk({ text: 'Hi' })), ...text])
+  expect(plain).toMatchObject({ code: 0, out: 'HiHi\n', err: `parley: ${warning}\n`, isClosed: true })
+  expect(Math.round(plain.report.seconds)).toBe(15)
+  const json = await runAgainst([...stream, '--errors', 'json'], text)
+  expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${warning}"}\n` })
+  const strict = await runAgainst([...stream, '--fail-on-cut'], text)
+  expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
+  const line = await runAgainst(['chat', ...batch], text)
+  expect(line.out).toContain(`"text":"Hi","stopReason":null,"warning":"${warning}"`)
+  const failed = await runAgainst(['chat', ...batch, '--fail-on-cut'], text)
+  expect([line.code, failed.code, failed.out]).toEqual([0, 8, expect.stringContaining('"body":"Hi"')])
+  const picture = [event(chunk(inline(png()), 'STOP'))]
+  const one = await runAgainst(['image', 'fox'], picture)
+  expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
+  const many = await runAgainst(['image', ...batch], picture)
+  expect(many.code).toBe(0)
+  expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
+})
 
-  test('a stream without an end marker counts as complete 15 s after a finish reason, with a warning', async () => {
-    const warning = 'the service did not end the stream: parley stopped reading after 15 s of silence'
-    const text = [event(chunk({ text: 'Hi' }, 'STOP'))]
-    const plain = await runAgainst([...stream, '-q'], [event(chunk({ text: 'Hi' })), ...text])
-    expect(plain).toMatchObject({ code: 0, out: 'HiHi\n', err: `parley: ${warning}\n`, isClosed: true })
-    expect(Math.round(plain.report.seconds)).toBe(15)
-    const json = await runAgainst([...stream, '--errors', 'json'], text)
-    expect(json).toMatchObject({ code: 0, out: 'Hi\n', err: `{"warning":"${warning}"}\n` })
-    const strict = await runAgainst([...stream, '--fail-on-cut'], text)
-    expect(strict).toMatchObject({ code: 8, out: 'Hi\n', err: `parley: ${warning}\n` })
-    const line = await runAgainst(['chat', ...batch], text)
-    expect(line.out).toContain(`"text":"Hi","stopReason":null,"warning":"${warning}"`)
-    const failed = await runAgainst(['chat', ...batch, '--fail-on-cut'], text)
-    expect([line.code, failed.code, failed.out]).toEqual([0, 8, expect.stringContaining('"body":"Hi"')])
-    const one = await runAgainst(['image', 'fox'], [event(chunk(part, 'STOP'))])
-    expect(one).toMatchObject({ code: 0, out: 'fox.png\n', err: `parley: ${warning}\n` })
-    const many = await runAgainst(['image', ...batch], [event(chunk(part, 'STOP'))])
-    expect(many.code).toBe(0)
-    expect(JSON.parse(many.out)).toMatchObject({ ok: true, warning })
-  })
+const stop = chunk({ text: 'Hi' }, 'STOP')
 
-  const stop = chunk({ text: 'Hi' }, 'STOP')
+test('chat counts the keep-alive comments of a stream as silence', async () => {
+  const late = [event(stop), ...alive, event(chunk({ text: ' lost' }))]
+  expect(await runAgainst(stream, late)).toMatchObject({ code: 0, out: 'Hi\n' })
+})
 
-  test('chat counts the keep-alive comments of a stream as silence', async () => {
-    const alive = [...Array.from({ length: 100 }, () => ': alive\n\n'), event(chunk({ text: ' lost' }))]
-    expect(await runAgainst(stream, [event(stop), ...alive])).toMatchObject({ code: 0, out: 'Hi\n' })
-  })
-
-  test.each([
-    ['two chunks have a finish reason', [event(stop), event(stop)]],
-    ['text follows the finish reason', [event(stop), event(chunk({ text: '!' }))]],
-    ['no chunk has a finish reason', [event(chunk({ text: 'Hi' }))]],
-    ['there is a function call', [event(chunk({ functionCall: { name: 'f' } })), event(stop)]],
-    ['there is no text', [event(chunk({ text: '' }, 'STOP'))]],
-    ['the chunks are in an array', [`[${json(stop)}`]],
-    ['the last event is incomplete', [event(stop), 'data: {']],
-  ])('chat does not treat silence as the end of a stream if %s', async (_, pieces) => {
-    const { code, err } = await runAgainst(stream, pieces)
-    expect(code).toBe(8)
-    expect(err).toContain('the answer broke off: no byte arrived for 600 s')
-  })
+test.each([
+  ['two chunks have a finish reason', [event(stop), event(stop)]],
+  ['text follows the finish reason', [event(stop), event(chunk({ text: '!' }))]],
+  ['no chunk has a finish reason', [event(chunk({ text: 'Hi' }))]],
+  ['there is a function call', [event(chunk({ functionCall: { name: 'f' } })), event(stop)]],
+  ['there is no text', [event(chunk({ text: '' }, 'STOP'))]],
+  ['the chunks are in an array', [`[${json(stop)}`]],
+  ['the last event is incomplete', [event(stop), 'data: {']],
+])('chat does not treat silence as the end of a stream if %s', async (_, pieces) => {
+  const { code, err } = await runAgainst(stream, pieces)
+  expect(code).toBe(8)
+  expect(err).toContain('the answer broke off: no byte arrived for 600 s')
 })
 
 const bad = 'data: {"candidates":[{\n\n'
-const alive = Array.from({ length: 100 }, () => ': alive\n\n')
 
 test.each([
   ['the stream ends', [event(chunk({ text: '!' }, 'STOP')), 'data: [DONE]\n\n'], 1],
@@ -132,9 +129,8 @@ test('a batch saves the received part of an answer that is cut off, and counts i
   expect(JSON.parse(ended.out)).toMatchObject({ ok: false, error, usage: { totalTokens: 970 } })
 })
 
-const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
-
 test('image saves the complete images of an answer that is cut off', async () => {
+  const some = [event(chunk(inline(png()))), event(chunk(inline(png(9)))).slice(0, -20)]
   const ended = await runAgainst(['image', 'fox'], some)
   expect(ended).toMatchObject({ code: 8, out: 'fox.png\n', report: { usage: { totalTokens: 970 } } })
   expect(ended.read('fox.png')).toEqual(png())

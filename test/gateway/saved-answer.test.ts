@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { StdStream } from '../../src/basic-context.ts'
 import { CliError } from '../../src/errors.ts'
 import { realTimers } from '../../src/timers.ts'
@@ -74,37 +74,37 @@ test('if an answer has a wrong Content-Encoding gzip, --raw prints the received 
   expect([batch.code, JSON.parse(batch.out).error.body]).toEqual([8, 'paid'])
 })
 
-describe('unexpected error after an answer arrived', () => {
-  test.each([
-    ['chat', '{"content":"paid'],
-    ['image', '{"output":"paid'],
-  ])('after an unexpected error, %s exits with 1 and saves the received body', async (command, text) => {
-    const breakWithBug = breaking([text], () => bug)
-    const ended = await runSaving([command, 'x'], breakWithBug)
-    expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
-    expect(ended.err).toMatch(
-      /^parley: a bug in parley \S+: TypeError at .*; the received data is saved as .*\n {2}please report this line/,
-    )
-  })
+test.each([
+  ['chat', '{"content":"paid'],
+  ['image', '{"output":"paid'],
+])('after an unexpected error, %s exits with 1 and saves the received body', async (command, text) => {
+  const ended = await runSaving(
+    [command, 'x'],
+    breaking([text], () => bug),
+  )
+  expect([ended.code, ended.out, ended.saved]).toEqual([1, '', [text]])
+  expect(ended.err).toMatch(
+    /^parley: a bug in parley \S+: TypeError at .*; the received data is saved as .*\n {2}please report this line/,
+  )
+})
 
-  test('after an unexpected error, chat prints the received text of a stream and saves no copy', async () => {
-    const exchange = breaking([event('paid')], () => bug, sse)
-    const ended = await runSaving(['chat', 'x', '--stream'], exchange)
-    expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid\n', []])
-  })
+test('after an unexpected error, chat prints the received text of a stream and saves no copy', async () => {
+  const exchange = breaking([event('paid')], () => bug, sse)
+  const ended = await runSaving(['chat', 'x', '--stream'], exchange)
+  expect([ended.code, ended.out, ended.saved]).toEqual([1, 'paid\n', []])
+})
 
-  test('after an unexpected error, chat saves an answer that it could not print', async () => {
-    const ended = await runSaving(['chat', 'x'], answering(message('paid')), stdoutWithBug)
-    expect([ended.code, ended.saved]).toEqual([1, ['paid']])
-  })
+test('after an unexpected error, chat saves an answer that it could not print', async () => {
+  const ended = await runSaving(['chat', 'x'], answering(message('paid')), stdoutWithBug)
+  expect([ended.code, ended.saved]).toEqual([1, ['paid']])
+})
 
-  test('after an unexpected error, image saves every image and names the files whose paths it has not printed', async () => {
-    const exchange = answering(imageAnswer(inline(png(1)), inline(png(2))))
-    const ended = await runSaving(['image', 'x'], exchange, stdoutWithBug)
-    expect(ended.code).toBe(1)
-    expect(readdirSync(ended.cwd).toSorted()).toEqual(['s', 'x-2.png', 'x.png'])
-    expect(ended.err).toContain('2 of 2 images were not saved, or their paths were not printed')
-  })
+test('after an unexpected error, image saves every image and names the files whose paths it has not printed', async () => {
+  const exchange = answering(imageAnswer(inline(png(1)), inline(png(2))))
+  const ended = await runSaving(['image', 'x'], exchange, stdoutWithBug)
+  expect(ended.code).toBe(1)
+  expect(readdirSync(ended.cwd).toSorted()).toEqual(['s', 'x-2.png', 'x.png'])
+  expect(ended.err).toContain('2 of 2 images were not saved, or their paths were not printed')
 })
 
 test('parley saves the received text and names its file after an uncaught error', async () => {
@@ -121,63 +121,48 @@ test('parley saves the received text and names its file after an uncaught error'
   expect(readText(cwd, 'a.part')).toBe('paid')
 })
 
-describe('stdout that fails while an answer arrives', () => {
-  test('if stdout fails, chat reads a stream to its end and saves all of it', async () => {
-    const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]
-    const exchange = answering(pieces, { headers: { 'content-type': sse } })
-    for (const accepted of [0, 1]) {
-      const stdout = createFailingStdout(accepted, 'ENOSPC')
-      const ended = await runSaving(['chat', 'x', '--stream'], exchange, stdout)
-      expect([ended.code, ended.saved]).toEqual([11, ['one two three']])
-    }
-  })
-
-  test('if stdout fails, chat --raw saves the body from the first byte that was not printed', async () => {
-    const body = message('paid')
-    const exchange = answering([body.slice(0, 20), body.slice(20)])
-    const none = await runSaving(['chat', 'x', '--raw'], exchange, createFailingStdout(0, 'ENOSPC'))
-    expect([none.code, none.saved]).toEqual([11, [body]])
-    const some = await runSaving(['chat', 'x', '--raw'], exchange, createFailingStdout(1, 'ENOSPC'))
-    expect([some.code, some.saved]).toEqual([11, [body.slice(20)]])
-    expect(some.err).toContain('; the received data from byte 20 on is saved as ')
-  })
-
-  test('chat --errors json prints the answer if neither stdout nor the temporary folder accepts it', async () => {
-    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
-    const stdout = createFailingStdout(0, 'ENOSPC')
-    const exchange = answering(message('paid'))
-    const { code, err } = await run(['chat', 'x', '--errors', 'json'], { env, exchange, stdout })
-    expect([code, JSON.parse(err).error]).toMatchObject([11, { kind: 'file', body: 'paid' }])
-  })
-
-  test('chat prints the escaped text on stderr if neither stdout nor the temporary folder accepts it', async () => {
-    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
-    const stdout = createFailingStdout(0, 'ENOSPC')
-    const exchange = answering(message('paid\n::notice::\u001b[2J'))
-    const { code, err } = await run(['chat', 'x'], { env, exchange, stdout })
-    expect(code).toBe(11)
-    expect(err).toContain('\n  the answer:\n  | paid\n  | ::notice::^[[2J\n')
-  })
+test('if stdout fails, chat reads a stream to its end and saves all of it', async () => {
+  const pieces = [event('one '), event('two '), `data: ${piece('three', whole)}\n\n`]
+  const exchange = answering(pieces, { headers: { 'content-type': sse } })
+  for (const accepted of [0, 1]) {
+    const stdout = createFailingStdout(accepted, 'ENOSPC')
+    const ended = await runSaving(['chat', 'x', '--stream'], exchange, stdout)
+    expect([ended.code, ended.saved]).toEqual([11, ['one two three']])
+  }
 })
 
-test('chat saves the received part of a body that is cut before its text is complete', async () => {
-  const exchange = breaking(['{"content":"paid'], () => cut)
-  const ended = await runSaving(['chat', 'x'], exchange)
-  expect([ended.code, ended.out, ended.saved]).toEqual([8, '', ['{"content":"paid']])
+test('if stdout fails, chat --raw saves the body from the first byte that was not printed', async () => {
+  const body = message('paid')
+  const exchange = answering([body.slice(0, 20), body.slice(20)])
+  const none = await runSaving(['chat', 'x', '--raw'], exchange, createFailingStdout(0, 'ENOSPC'))
+  expect([none.code, none.saved]).toEqual([11, [body]])
+  const some = await runSaving(['chat', 'x', '--raw'], exchange, createFailingStdout(1, 'ENOSPC'))
+  expect([some.code, some.saved]).toEqual([11, [body.slice(20)]])
+  expect(some.err).toContain('; the received data from byte 20 on is saved as ')
+})
+
+test('chat prints the answer on stderr, escaped or as JSON, if neither stdout nor the temporary folder accepts it', async () => {
+  const text = 'paid\n::notice::\u001b[2J'
+  const ask = async (...flags: string[]) => {
+    const env = { TMPDIR: join(temporaryFolder(), 'missing') }
+    const world = { env, exchange: answering(message(text)), stdout: createFailingStdout(0, 'ENOSPC') }
+    const { code, err } = await run(['chat', 'x', ...flags], world)
+    expect(code).toBe(11)
+    return err
+  }
+  expect(await ask()).toContain('\n  the answer:\n  | paid\n  | ::notice::^[[2J\n')
+  expect(JSON.parse(await ask('--errors', 'json')).error).toMatchObject({ kind: 'file', body: text })
 })
 
 test('chat -o saves a cut body as FILE.part, named in the report and the failure', async () => {
   const exchange = breaking(['{"content":"paid'], () => cut)
-  const argv = ['chat', 'x', '-o', 'a', '--report', 'r', '--errors', 'json']
-  const ended = await runSaving(argv, exchange)
+  const ended = await runSaving(['chat', 'x', '-o', 'a', '--report', 'r', '--errors', 'json'], exchange)
   expect([ended.code, ended.saved, ended.read('a.part')]).toEqual([8, [], '{"content":"paid'])
   expect(JSON.parse(ended.err).error).toMatchObject({ kept: 'a.part' })
   expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.part'] })
 })
 
 const start = 'event: message_start\ndata: {"type":"message_start","message":{"content":[]}}\n\n: ping\n\n'
-const call = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] } }] })}\n\n`
-
 test.each(['chat x', 'chat x --stream'])('%s -o leaves no FILE.part of an empty cut stream', async (line) => {
   const exchange = breaking([start], () => cut, sse)
   const { code, cwd } = await runSaving([...line.split(' '), '-o', 'a'], exchange)
@@ -185,7 +170,7 @@ test.each(['chat x', 'chat x --stream'])('%s -o leaves no FILE.part of an empty 
 })
 
 test.each([
-  ['a function call', call],
+  ['a function call', 'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}\n\n'],
   ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
 ])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
   const exchange = breaking([start, events], () => cut, sse)
@@ -197,58 +182,49 @@ test.each<[string, Exchange, string]>([
   ['a cut body', breaking(['{"output":"paid'], () => cut), '{"output":"paid'],
   ['an answer without an image', answering(message('paid')), message('paid')],
 ])('image -o saves %s as FILE.part, named in the report and the failure', async (_, exchange, body) => {
-  const argv = ['image', 'x', '-o', 'a.png', '--report', 'r', '--errors', 'json']
-  const ended = await runSaving(argv, exchange)
+  const ended = await runSaving(['image', 'x', '-o', 'a.png', '--report', 'r', '--errors', 'json'], exchange)
   expect([ended.code, ended.saved, ended.read('a.png.part')]).toEqual([8, [], body])
   expect(JSON.parse(ended.err.split('\n').at(-2) ?? '').error).toMatchObject({ kept: 'a.png.part' })
   expect(JSON.parse(ended.read('r'))).toMatchObject({ exit: 8, files: ['a.png.part'] })
 })
 
-describe('a signal while an answer arrives', () => {
-  const body = '{"content":"paid'
+const body = '{"content":"paid'
 
-  /** Interrupts a command after it received this body. Returns the name and content of the saved file. */
-  async function runUntilSignal(
-    command: string[],
-    received: string,
-    type: string,
-    meanwhile = (_: string) => {},
-  ) {
-    const cwd = temporaryFolder()
-    mkdirSync(join(cwd, 'sub'))
-    mkdirSync(join(cwd, 'tmp'))
-    const { onSignal, interrupt } = createInterrupt()
-    let message = ''
-    const act = () => {
-      meanwhile(cwd)
-      message = interrupt()
-      return cut
-    }
-    const exchange = breaking(received, act, type)
-    const argv = [...command, 'x', '-o', join('sub', 'a'), '--errors', 'json']
-    const env = { TMPDIR: join(cwd, 'tmp'), PARLEY_IMAGE_MODEL: 'm' }
-    await run(argv, { cwd, env, exchange, onSignal })
-    const { kept } = JSON.parse(message).error
-    const name = kept?.replace(/parley-[\w-]{36}/, 'ID').replace(cwd, '')
-    return { name, saved: kept && readFileSync(resolve(cwd, kept), 'utf8') }
+/** Interrupts a command after it received this body. Returns the name and content of the saved file. */
+async function runUntilSignal(command: string[], received: string, type: string, act = (_: string) => {}) {
+  const cwd = temporaryFolder()
+  mkdirSync(join(cwd, 'sub'))
+  mkdirSync(join(cwd, 'tmp'))
+  const { onSignal, interrupt } = createInterrupt()
+  let message = ''
+  const stop = () => {
+    act(cwd)
+    message = interrupt()
+    return cut
   }
+  const exchange = breaking(received, stop, type)
+  const argv = [...command, 'x', '-o', join('sub', 'a'), '--errors', 'json']
+  const env = { TMPDIR: join(cwd, 'tmp'), PARLEY_IMAGE_MODEL: 'm' }
+  await run(argv, { cwd, env, exchange, onSignal })
+  const { kept } = JSON.parse(message).error
+  const name = kept?.replace(/parley-[\w-]{36}/, 'ID').replace(cwd, '')
+  return { name, saved: kept && readFileSync(resolve(cwd, kept), 'utf8') }
+}
 
+test.each(['chat', 'chat --stream'])(
+  'after a signal, %s -o saves no file without a received text',
+  async (line) => {
+    expect(await runUntilSignal(line.split(' '), start, sse)).toEqual({})
+  },
+)
+
+test.each(['chat', 'image'])('after a signal, %s -o saves the body in FILE.part', async (command) => {
+  const ended = await runUntilSignal([command], body, 'application/json')
+  expect(ended).toEqual({ name: join('sub', 'a.part'), saved: body })
+})
+
+test('after a signal, chat -o saves a body in the temporary folder if the folder of FILE is gone', async () => {
   const removeFolder = (cwd: string) => rmSync(join(cwd, 'sub'), { recursive: true })
-
-  test.each([
-    ['chat', []],
-    ['chat --stream', ['--stream']],
-  ])('after a signal, %s -o saves no file if the received events contain no text', async (_, flags) => {
-    expect(await runUntilSignal(['chat', ...flags], start, sse)).toEqual({})
-  })
-
-  test.each(['chat', 'image'])('after a signal, %s -o saves the body in FILE.part', async (command) => {
-    const { name, saved } = await runUntilSignal([command], body, 'application/json')
-    expect([name, saved]).toEqual([join('sub', 'a.part'), body])
-  })
-
-  test('after a signal, chat -o saves a body in the temporary folder if the folder of FILE is gone', async () => {
-    const { name, saved } = await runUntilSignal(['chat'], body, 'application/json', removeFolder)
-    expect([name, saved]).toEqual([join('/', 'tmp', 'ID.json'), body])
-  })
+  const ended = await runUntilSignal(['chat'], body, 'application/json', removeFolder)
+  expect(ended).toEqual({ name: join('/', 'tmp', 'ID.json'), saved: body })
 })

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, existsSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { realTimers } from '../../../src/timers.ts'
-import { messageStop, textDelta } from '../../faults/answers.ts'
+import { messageStop, sseEvent, textDelta } from '../../faults/answers.ts'
 import { childEnvironment } from '../../harness/environment.ts'
 import {
   answering,
@@ -12,6 +12,7 @@ import {
   credentials,
   message,
   ownerOnlyMode,
+  type RunOptions,
   readJson,
   readText,
   rejected,
@@ -22,39 +23,38 @@ import { envFor, response, serve } from '../../harness/server.ts'
 import { createFailingStdout } from '../../harness/stdout.ts'
 import { inline, png } from '../image/image.ts'
 
+const stream = { headers: { 'content-type': 'text/event-stream' } }
+
 /** Returns the request body that a run sent. */
 const sent = (ended: Awaited<ReturnType<typeof run>>) => JSON.parse(ended.requests[0]?.text ?? '')
 
 describe('chat sends a prompt and prints the answer', () => {
   test('chat sends the prompt words as one user turn, and ends the answer with a newline', async () => {
     const ended = await run(['chat', 'Say', 'hello'], { exchange: answering(message('Hello!')) })
-    expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '' })
-    expect(ended.requests).toHaveLength(1)
-    expect(ended.requests[0]).toMatchObject({
+    const request = {
       method: 'POST',
       url: 'https://gateway.test/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent',
       headers: { Authorization: 'Bearer canary-token-0123456789', 'Content-Type': 'application/json' },
       text: '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}',
-    })
+    }
+    expect(ended).toMatchObject({ code: 0, out: 'Hello!\n', err: '', requests: [request] })
   })
 
   test('chat uses the model of -m or else of the profile, and encodes it as one path segment', async () => {
-    const flag = await run(['chat', 'x', '-m', 'a/b c'])
-    expect(flag.requests[0]?.url).toContain('/models/a%2Fb%20c:generateContent')
-    const setting = await run(['chat', 'x'], { env: { PARLEY_CHAT_MODEL: 'alpha-3-pro-preview' } })
-    expect(setting.requests[0]?.url).toContain('/models/alpha-3-pro-preview:')
-    const family = await run(['chat', 'x', '--family', 'beta'])
-    expect(family.requests[0]?.url).toContain('/beta_cli/v1beta/models/beta-2.5-pro:')
+    const urlOf = async (flags: string[], env = {}) =>
+      (await run(['chat', 'x', ...flags], { env })).requests[0]?.url
+    expect(await urlOf(['-m', 'a/b c'])).toContain('/models/a%2Fb%20c:generateContent')
+    expect(await urlOf([], { PARLEY_CHAT_MODEL: 'alpha-3-pro-preview' })).toContain('/alpha-3-pro-preview:')
+    expect(await urlOf(['--family', 'beta'])).toContain('/beta_cli/v1beta/models/beta-2.5-pro:')
   })
 
   test('chat --max-output-tokens and --set change fields of the body', async () => {
-    const assignments = [
+    const flags = [
       'generationConfig.temperature=0.20',
       'tools[]={"a":12345678901234567890}',
       'labels["x.y"]=plain text',
       'contents[0].role=model',
-    ]
-    const flags = assignments.flatMap((assignment) => ['--set', assignment])
+    ].flatMap((assignment) => ['--set', assignment])
     const ended = await run(['chat', 'x', '--max-output-tokens', '7', ...flags])
     expect(ended.requests[0]?.text).toMatch(/"temperature": ?0\.20/)
     expect(ended.requests[0]?.text).toContain('12345678901234567890')
@@ -66,17 +66,14 @@ describe('chat sends a prompt and prints the answer', () => {
   })
 
   test('chat prints model, tokens and seconds on stderr if it is a terminal, or with --usage', async () => {
-    const piped = await run(['chat', 'x'])
-    expect(piped.err).toBe('')
-    const withUsage = await run(['chat', 'x', '--usage'], { exchange: answering(message('Hi')) })
-    expect(withUsage.err).toMatch(/^— alpha-2\.5-pro · end_turn · 3 tokens in · 5 out · \d+\.\d s\n$/)
-    const exchange = answering(message('Hi'))
-    const terminal = await run(['chat', 'x'], { tty: ['stdout', 'stderr'], exchange })
-    expect(terminal.err).toMatch(/^\x1b\[2m— .*\x1b\[22m\n$/)
-    const plain = await run(['chat', 'x'], { tty: ['stderr'], env: { NO_COLOR: '1' }, exchange })
-    expect(plain.err).toMatch(/^— /)
-    const quiet = await run(['chat', 'x', '-q', '--usage'])
-    expect(quiet.err).toBe('')
+    const footerOf = async (flags: string[], world: RunOptions = {}) =>
+      (await run(['chat', 'x', ...flags], { exchange: answering(message('Hi')), ...world })).err
+    expect(await footerOf([])).toBe('')
+    const footer = /^— alpha-2\.5-pro · end_turn · 3 tokens in · 5 out · \d+\.\d s\n$/
+    expect(await footerOf(['--usage'])).toMatch(footer)
+    expect(await footerOf([], { tty: ['stdout', 'stderr'] })).toMatch(/^\x1b\[2m— .*\x1b\[22m\n$/)
+    expect(await footerOf([], { tty: ['stderr'], env: { NO_COLOR: '1' } })).toMatch(footer)
+    expect(await footerOf(['-q', '--usage'])).toBe('')
   })
 
   test('chat counts the seconds from its request, without the wait for stdin', async () => {
@@ -104,8 +101,7 @@ describe('chat sends a prompt and prints the answer', () => {
     const exchange = answering(message('Well', { stop_reason: reason }))
     const ended = await run(['chat', 'x'], { exchange })
     expect(ended).toMatchObject({ code: 0, out: 'Well\n', err: expect.stringContaining(expectedText) })
-    const strict = await run(['chat', 'x', '--fail-on-cut'], { exchange })
-    expect(strict).toMatchObject({ code: 8, out: 'Well\n' })
+    expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({ code: 8, out: 'Well\n' })
   })
 
   const callBlock = { type: 'tool_use', id: 't', name: 'look', input: {} }
@@ -116,12 +112,11 @@ describe('chat sends a prompt and prints the answer', () => {
   const toCandidate = (part: object) => ({ content: { parts: [part] }, finishReason: 'STOP' })
   const native = (parts: unknown[], finishReason?: string) =>
     JSON.stringify({ candidates: [{ content: { parts }, finishReason }] })
-  const nativeEvent = (...of: Parameters<typeof native>) => `data: ${native(...of)}\n\n`
-  const stream = { headers: { 'content-type': 'text/event-stream' } }
-  const callEvents = [
-    { type: 'content_block_start', index: 1, content_block: callBlock },
-    { type: 'message_delta', delta: { stop_reason: 'tool_use' } },
-  ].map((event) => `data: ${JSON.stringify(event)}\n\n`)
+  const nativeChunks = [native([{ text: 'A ' }]), native([inline(png())]), native([{ text: 'fox' }], 'STOP')]
+  const nativeEvents = nativeChunks.map((chunk) => `data: ${chunk}\n\n`).join('')
+  const callEvents =
+    sseEvent({ type: 'content_block_start', index: 1, content_block: callBlock }) +
+    sseEvent({ type: 'message_delta', delta: { stop_reason: 'tool_use' } })
 
   const data = png().toString('base64')
   const pictureBlock = { type: 'image', source: { type: 'base64', media_type: 'image/png', data } }
@@ -132,24 +127,10 @@ describe('chat sends a prompt and prints the answer', () => {
   test.each([
     ['a function call', 'a message', message('', { content: [textBlock, callBlock] }), {}, call, '"look"'],
     ['a function call', 'a native answer', native([text, functionCall], 'STOP'), {}, call, '"look"'],
-    [
-      'a function call',
-      'a stream',
-      textDelta(text.text) + callEvents.join('') + messageStop,
-      stream,
-      call,
-      '"look"',
-    ],
+    ['a function call', 'a stream', textDelta('A fox') + callEvents + messageStop, stream, call, '"look"'],
     ['code', 'a native answer', native([text, code], 'STOP'), {}, other('code'), '1 + 1'],
     ['an image', 'a message', message('', { content: [textBlock, pictureBlock] }), {}, image, data],
-    [
-      'an image',
-      'a native stream',
-      nativeEvent([{ text: 'A ' }]) + nativeEvent([inline(png())]) + nativeEvent([{ text: 'fox' }], 'STOP'),
-      stream,
-      image,
-      data,
-    ],
+    ['an image', 'a native stream', nativeEvents, stream, image, data],
     [
       'another candidate',
       'a native answer',
@@ -169,7 +150,7 @@ describe('chat sends a prompt and prints the answer', () => {
       const [name = ''] = readdirSync(TMPDIR)
       expect(readText(TMPDIR, name)).toContain(saved)
       const written = flags[0] === '-o' ? ['a.md'] : []
-      expect(JSON.parse(readText(cwd, 'r.json')).files).toEqual([...written, join(TMPDIR, name)])
+      expect(readJson(cwd, 'r.json').files).toEqual([...written, join(TMPDIR, name)])
       expect(ended).toMatchObject({
         code: 0,
         out: flags[0] === '-o' ? '' : 'A fox\n',
@@ -182,11 +163,8 @@ describe('chat sends a prompt and prints the answer', () => {
     const batch = (...flags: string[]) =>
       run(['chat', '--batch', '-', ...flags], { exchange, stdin: '"x"\n', env: { TMPDIR } })
     const result = JSON.parse((await batch()).out)
-    expect(result).toMatchObject({
-      ok: true,
-      text: 'A fox',
-      warning: `${unprinted}; its JSON is in "response"`,
-    })
+    const warning = `${unprinted}; its JSON is in "response"`
+    expect(result).toMatchObject({ ok: true, text: 'A fox', warning })
     expect(JSON.stringify(result.response)).toContain(saved)
     if (head === stream) return
     expect(result.response).toEqual(JSON.parse(body))
@@ -205,7 +183,7 @@ describe('chat sends a prompt and prints the answer', () => {
     const image = join(TMPDIR, name)
     expect(code).toBe(8)
     expect(err).toContain(`the answer also has content that is not text: its JSON is saved as ${image}\n`)
-    expect(JSON.parse(readText(cwd, 'r.json')).files).toContain(image)
+    expect(readJson(cwd, 'r.json').files).toContain(image)
   })
 })
 
@@ -290,8 +268,7 @@ describe('chat reads and writes files', () => {
     const whole = await run(['chat', 'x', '-o', 'a.txt'], { cwd, exchange: answering(message('Hi')) })
     expect(whole).toMatchObject({ code: 0, out: '' })
     expect(readText(cwd, 'a.txt')).toBe('Hi\n')
-    expect(existsSync(join(cwd, 'a.txt.part'))).toBe(false)
-
+    expect(readdirSync(cwd)).toEqual(['a.txt'])
     const half = 'data: {"candidates":[{"content":{"parts":[{"text":"Half"}]}}]}\n\n'
     const broken = await run(['chat', 'x', '--stream', '-o', 'a.txt'], { cwd, exchange: answering(half) })
     expect(broken.code).toBe(8)
@@ -333,8 +310,7 @@ describe('chat reads and writes files', () => {
     expect(first).toMatchObject({ code: 0, out: 'Uno\n' })
     writeFileSync(join(cwd, 't.json'), readText(cwd, 't.json').replace('{', '{ "seed": 1.50, '))
     const streamed = ['--stream', '--stream-via', 'body']
-    const second = await run(['chat', 'Two', '--thread', 't.json', ...streamed], { cwd })
-    expect(sent(second)).toMatchObject({
+    expect(sent(await run(['chat', 'Two', '--thread', 't.json', ...streamed], { cwd }))).toMatchObject({
       seed: 1.5,
       stream: true,
       contents: [{}, { role: 'model' }, { parts: [{ text: 'Two' }] }],
@@ -388,8 +364,7 @@ describe('chat reads and writes files', () => {
       expect(ended.err).toMatch(/^parley: .*; t\.json is unchanged$/m)
       expect(readText(cwd, 't.json')).toBe(before)
     }
-    const early = await run([...argv, '-m', '..'], { cwd })
-    expect(early.err).not.toContain('is unchanged')
+    expect((await run([...argv, '-m', '..'], { cwd })).err).not.toContain('is unchanged')
   })
 
   test('--thread stores the text of --system until another --system replaces it', async () => {
@@ -397,13 +372,11 @@ describe('chat reads and writes files', () => {
     const systemOf = (ended: Awaited<ReturnType<typeof run>>) => sent(ended).systemInstruction
     const ask = (...flags: string[]) => run(['chat', 'x', '--thread', 't.json', ...flags], { cwd })
     const brief = { parts: [{ text: 'Be brief' }] }
-    const first = await ask('--system', 'Be brief')
-    expect({ sent: systemOf(first), err: first.err }).toEqual({ sent: brief, err: '' })
-    const again = await ask('--system', 'Be brief')
-    expect({ sent: systemOf(again), err: again.err }).toEqual({ sent: brief, err: '' })
-    expect(systemOf(await ask())).toEqual(brief)
-    const other = await ask('--system', 'Be long')
-    expect(other.err).toBe('')
+    for (const flags of [['--system', 'Be brief'], ['--system', 'Be brief'], []]) {
+      const ended = await ask(...flags)
+      expect({ sent: systemOf(ended), err: ended.err }).toEqual({ sent: brief, err: '' })
+    }
+    expect((await ask('--system', 'Be long')).err).toBe('')
     expect(systemOf(await ask())).toEqual({ parts: [{ text: 'Be long' }] })
     const saved = readJson(cwd, 't.json')
     expect(Object.keys(saved)).toEqual(['model', 'contents', 'systemInstruction'])
@@ -422,15 +395,10 @@ describe('chat reads and writes files', () => {
     expect(readJson(cwd, 't.json')).toMatchObject({ model: 'alpha-8' })
   })
 
+  const model = '"model":"alpha-2.5-pro"'
   test.each([
-    [
-      '\n { "tools": [{"a":1.0}], "contents":[] }\n',
-      '\n { "tools": [{"a":1.0}], "contents":[…],"model":"alpha-2.5-pro" }\n',
-    ],
-    [
-      '{"model":null,"contents":[],"generationConfig":{"x":1e2}}',
-      '{"model":"alpha-2.5-pro","contents":[…],"generationConfig":{"x":1e2}}\n',
-    ],
+    ['\n { "a": [{"b":1.0}], "contents":[] }\n', `\n { "a": [{"b":1.0}], "contents":[…],${model} }\n`],
+    ['{"model":null,"contents":[],"x":1e2}', `{${model},"contents":[…],"x":1e2}\n`],
     ['{\n  "contents": [],\n  "model": "m"\n}', '{\n  "contents": […],\n  "model": "m"\n}\n'],
   ])('--thread adds a turn and a line break to a file with the body %j, and keeps it', async (...row) => {
     const [body, after] = row
@@ -445,13 +413,11 @@ describe('chat reads and writes files', () => {
 
   test('chat -o prints the name of its file, and keeps FILE.part of an earlier answer', async () => {
     const cwd = temporaryFolder()
-    const ask = (...flags: string[]) => run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })
-    expect((await ask()).err).toBe('parley: the answer is in a.md\n')
+    const ask = async (...flags: string[]) => (await run(['chat', 'x', '-o', 'a.md', ...flags], { cwd })).err
     writeFileSync(join(cwd, 'a.md.part'), 'half')
-    expect((await ask()).err).toBe('parley: the answer is in a.md\n')
+    expect(await ask()).toBe('parley: the answer is in a.md\n')
     expect(readText(cwd, 'a.md.part')).toBe('half')
-    expect((await ask('-q')).err).toBe('')
-    expect((await ask('--dry-run')).err).toBe('')
+    expect([await ask('-q'), await ask('--dry-run')]).toEqual(['', ''])
   })
 })
 
@@ -465,37 +431,30 @@ test.each(['', '\n'])('chat exits with 8 if the body has two answers, separated 
   expect(err).toContain(`sent a second answer after the first; the received data is saved as ${path}\n`)
 })
 
-test('if an answer has no stop reason, chat exits with 8 only with --fail-on-cut, and the footer shows "no stop reason"', async () => {
-  for (const body of [
-    '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
-    '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
-  ]) {
-    const exchange = answering(body)
-    expect(await run(['chat', 'x'], { exchange })).toMatchObject({ code: 0, out: 'whole\n', err: '' })
-    expect((await run(['chat', 'x', '--usage'], { exchange })).err).toMatch(
-      /^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/,
-    )
-    expect(await run(['chat', 'x', '--fail-on-cut'], { exchange })).toMatchObject({
-      code: 8,
-      out: 'whole\n',
-      err: expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/),
-    })
-  }
+const noStopReason = /^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/
+
+test.each([
+  '{"type":"message","content":[{"type":"text","text":"whole"}],"stop_reason":null}',
+  '{"candidates":[{"content":{"parts":[{"text":"whole"}]}}]}',
+])('without a stop reason, chat fails only with --fail-on-cut, and the footer shows it: %s', async (body) => {
+  const ask = (...flags: string[]) => run(['chat', 'x', ...flags], { exchange: answering(body) })
+  expect(await ask()).toMatchObject({ code: 0, out: 'whole\n', err: '' })
+  expect((await ask('--usage')).err).toMatch(noStopReason)
+  const err = expect.stringMatching(/^parley: the answer may be cut, because it has no stop reason\n/)
+  expect(await ask('--fail-on-cut')).toMatchObject({ code: 8, out: 'whole\n', err })
 })
 
 test('the footer of a streamed answer shows "no stop reason", too', async () => {
-  const headers = { 'content-type': 'text/event-stream' }
-  const exchange = answering(`${textDelta('x')}data: [DONE]\n\n`, { headers })
+  const exchange = answering(`${textDelta('x')}data: [DONE]\n\n`, stream)
   const { code, err } = await run(['chat', 'x', '--stream', '--usage'], { exchange })
-  expect([code, err]).toEqual([0, expect.stringMatching(/^— alpha-2.5-pro · no stop reason · [\d.]+ s\n$/)])
+  expect([code, err]).toEqual([0, expect.stringMatching(noStopReason)])
 })
 
 const other = '{"messages": [{"role":"user"}], "n": 1.10}'
 
 test('chat sends a body with messages unchanged except for edits by --set and flags', async () => {
   for (const flags of [[], ['--set', 'n=1.10'], ['--temperature', '1']]) {
-    const { code, requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
-    expect([code, requests.length]).toEqual([0, 1])
-    expect(requests[0]?.text).toContain('{"messages": [{"role":"user"}], "n": 1.10')
+    const { requests } = await run(['chat', '-i', '-', ...flags], { stdin: other })
+    expect(requests.map(({ text }) => text)).toEqual([expect.stringContaining(other.slice(0, -1))])
   }
 })

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Exchange } from '../../../src/wire/exchange.ts'
 import { createIdleClock } from '../../harness/clock.ts'
 import { answerInOrder, unanswered, unreachable } from '../../harness/responses.ts'
@@ -19,112 +19,89 @@ async function runIn(argv: string[], exchange: Exchange, files: Record<string, s
   return { ...ended, cwd, read, saved: saved.map(read), has: (name: string) => existsSync(join(cwd, name)) }
 }
 
-describe('answer with the finish reason CONTINUATION', () => {
-  test('chat requests parts with their continuation tokens until the finish reason is not CONTINUATION', async () => {
-    const exchange = answerInOrder(
-      piece('One, ', continued('t1')),
-      piece('two, ', continued('t2')),
-      piece('three.', whole),
-    )
-    const ended = await run(['chat', 'count'], { exchange })
-    expect(ended).toMatchObject({ code: 0, out: 'One, two, three.\n', err: '' })
-    const contents = [{ role: 'user', parts: [{ text: 'count' }] }]
-    expect(bodiesOf(ended)).toEqual([
-      { contents },
-      { contents, continuationToken: 't1' },
-      { contents, continuationToken: 't2' },
-    ])
-  })
+test('chat requests parts with their continuation tokens until the finish reason is not CONTINUATION', async () => {
+  const parts = [piece('One, ', continued('t1')), piece('two, ', continued('t2')), piece('three.', whole)]
+  const ended = await run(['chat', 'count'], { exchange: answerInOrder(...parts) })
+  expect(ended).toMatchObject({ code: 0, out: 'One, two, three.\n', err: '' })
+  const contents = [{ role: 'user', parts: [{ text: 'count' }] }]
+  expect(bodiesOf(ended)).toEqual([
+    { contents },
+    { contents, continuationToken: 't1' },
+    { contents, continuationToken: 't2' },
+  ])
+})
 
-  test('chat sums the usage of a continued answer and counts its requests as attempts', async () => {
-    const exchange = answerInOrder(
-      piece('a', continued('t1'), used(10, 100)),
-      answering('{}', { status: 503 }),
-      piece('b', continued('t2'), used(10, 200)),
-      piece('c', { finishReason: 'MAX_TOKENS' }, { ...used(10, 3), responseId: 'r3', modelVersion: 'm' }),
-    )
-    const ended = await runIn(['chat', 'x', '--usage', '--report', 'r'], exchange)
-    expect(ended).toMatchObject({ code: 0, out: 'abc\n' })
-    expect(ended.err).toMatch(
-      /cut at the output limit.*m · MAX_TOKENS · 30 tokens in · 303 out · [\d.]+ s\n$/s,
-    )
-    expect(JSON.parse(ended.read('r'))).toMatchObject({
-      attempts: 4,
-      stopReason: 'MAX_TOKENS',
-      id: 'r3',
-      usage: { inputTokens: 30, outputTokens: 303, totalTokens: 333 },
-    })
-  })
+test('chat sums the usage of a continued answer and counts its requests as attempts', async () => {
+  const exchange = answerInOrder(
+    piece('a', continued('t1'), used(10, 100)),
+    answering('{}', { status: 503 }),
+    piece('b', continued('t2'), used(10, 200, 4)),
+    piece('c', { finishReason: 'MAX_TOKENS' }, { ...used(10, 3), responseId: 'r3', modelVersion: 'm' }),
+  )
+  const ended = await runIn(['chat', 'x', '--usage', '--report', 'r'], exchange)
+  expect(ended).toMatchObject({ code: 0, out: 'abc\n' })
+  const footer = /cut at the output limit.*m · MAX_TOKENS · 30 tokens in · 303 out · 4 cached · [\d.]+ s\n$/s
+  expect(ended.err).toMatch(footer)
+  const usage = { inputTokens: 30, outputTokens: 303, totalTokens: 333, cacheReadInputTokens: 4 }
+  const report = { attempts: 4, stopReason: 'MAX_TOKENS', id: 'r3', usage }
+  expect(JSON.parse(ended.read('r'))).toMatchObject(report)
+})
 
-  test.each([0, 1, 2])('the usage of a continued answer is null if part %i has no usage', async (lacking) => {
-    const usage = (part: number) => (part === lacking ? {} : used(10, 100, part === 1 ? 4 : undefined))
-    const exchange = answerInOrder(
-      piece('a', continued('t1'), usage(0)),
-      piece('b', continued('t2'), usage(1)),
-      piece('c', whole, usage(2)),
-    )
-    const ended = await runIn(['chat', 'x', '--report', 'r'], exchange)
-    expect([ended.code, ended.out]).toEqual([0, 'abc\n'])
-    const names = ['inputTokens', 'outputTokens', 'cacheReadInputTokens', 'totalTokens']
-    expect(names.map((name) => JSON.parse(ended.read('r')).usage[name])).toEqual([null, null, null, null])
-  })
+test.each([0, 1, 2])('the usage of a continued answer is null if part %i has no usage', async (lacking) => {
+  const usage = (part: number) => (part === lacking ? {} : used(10, 100, part === 1 ? 4 : undefined))
+  const exchange = answerInOrder(
+    piece('a', continued('t1'), usage(0)),
+    piece('b', continued('t2'), usage(1)),
+    piece('c', whole, usage(2)),
+  )
+  const ended = await runIn(['chat', 'x', '--report', 'r'], exchange)
+  expect([ended.code, ended.out]).toEqual([0, 'abc\n'])
+  const names = ['inputTokens', 'outputTokens', 'cacheReadInputTokens', 'totalTokens']
+  expect(names.map((name) => JSON.parse(ended.read('r')).usage[name])).toEqual([null, null, null, null])
+})
 
-  test('the usage of a continued answer has the cached tokens of the part that reports them', async () => {
-    const last = piece('b', whole, used(10, 1, 4))
-    const exchange = answerInOrder(piece('a', continued('t1'), used(10, 1)), last)
-    const ended = await runIn(['chat', 'x', '--report', 'r'], exchange)
-    expect(JSON.parse(ended.read('r')).usage).toMatchObject({ inputTokens: 20, cacheReadInputTokens: 4 })
-  })
+test('chat --stream prints each part of a continued answer as it arrives', async () => {
+  const exchange = answerInOrder(
+    events(piece('**One'), piece(', ', continued('t1'))),
+    events(piece('two**'), piece(' three.', whole)),
+  )
+  const laidOut = await run(['chat', 'x', '--stream', '--color', 'never'], { exchange, tty: ['stdout'] })
+  expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
+})
 
-  test('chat --stream prints each part of a continued answer as it arrives', async () => {
-    const exchange = answerInOrder(
-      events(piece('**One'), piece(', ', continued('t1'))),
-      events(piece('two**'), piece(' three.', whole)),
-    )
-    const laidOut = await run(['chat', 'x', '--stream', '--color', 'never'], { exchange, tty: ['stdout'] })
-    expect(laidOut).toMatchObject({ code: 0, out: 'One, two three.\n', err: '' })
-  })
+test('chat --raw prints the bytes of all parts of a continued answer in order', async () => {
+  const [first, last] = [piece('a', continued('t1')), piece('b', whole)]
+  const plain = await run(['chat', 'x', '--raw'], { exchange: answerInOrder(`${first}\n`, last) })
+  expect(plain).toMatchObject({ code: 0, out: `${first}\n${last}` })
+  const exchange = answerInOrder(events(first), events(last))
+  const streamed = await run(['chat', 'x', '--raw', '--stream'], { exchange })
+  expect(streamed).toMatchObject({ code: 0, out: `${first}\n${last}\n` })
+})
 
-  test('chat --raw prints the bytes of all parts of a continued answer in order', async () => {
-    const [first, last] = [piece('a', continued('t1')), piece('b', whole)]
-    const plain = await run(['chat', 'x', '--raw'], { exchange: answerInOrder(`${first}\n`, last) })
-    expect(plain).toMatchObject({ code: 0, out: `${first}\n${last}` })
-    const exchange = answerInOrder(events(first), events(last))
-    const streamed = await run(['chat', 'x', '--raw', '--stream'], { exchange })
-    expect(streamed).toMatchObject({ code: 0, out: `${first}\n${last}\n` })
-  })
+test('--thread stores a continued answer as one answer and omits the continuation token', async () => {
+  const exchange = answerInOrder(piece('One, ', continued('t1')), piece('two.', whole))
+  const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
+  expect(ended.code).toBe(0)
+  expect(JSON.parse(ended.read('t')).contents).toEqual([
+    { role: 'user', parts: [{ text: 'x' }] },
+    { role: 'model', parts: [{ text: 'One, two.' }] },
+  ])
+  expect(ended.read('t')).not.toContain('t1')
+})
 
-  test('--thread stores a continued answer as one answer and omits the continuation token', async () => {
-    const exchange = answerInOrder(piece('One, ', continued('t1')), piece('two.', whole))
-    const ended = await runIn(['chat', 'x', '--thread', 't'], exchange)
-    expect(ended.code).toBe(0)
-    expect(JSON.parse(ended.read('t'))).toEqual({
-      model: 'alpha-2.5-pro',
-      contents: [
-        { role: 'user', parts: [{ text: 'x' }] },
-        { role: 'model', parts: [{ text: 'One, two.' }] },
-      ],
-    })
-  })
-
-  test('--schema checks a continued answer as a whole, and --schema-retries sends no continuation token', async () => {
-    const exchange = answerInOrder(
-      piece('{"n":', continued('t1')),
-      piece('"1"}', whole),
-      piece('{"n":', continued('t2')),
-      piece('1}', whole),
-    )
-    const argv = ['chat', 'x', '--schema', 's', '--schema-retries', '1', '--report', 'r']
-    const ended = await runIn(argv, exchange, { s: '{"properties":{"n":{"type":"number"}}}' })
-    expect(ended).toMatchObject({ code: 0, out: '{"n":1}\n' })
-    expect(bodiesOf(ended).map((body) => [body.continuationToken, body.contents.length])).toEqual([
-      [undefined, 1],
-      ['t1', 1],
-      [undefined, 3],
-      ['t2', 3],
-    ])
-    expect(JSON.parse(ended.read('r')).attempts).toBe(4)
-  })
+test('--schema checks a continued answer as a whole, and --schema-retries sends no continuation token', async () => {
+  const start = (token: string) => piece('{"n":', continued(token))
+  const exchange = answerInOrder(start('t1'), piece('"1"}', whole), start('t2'), piece('1}', whole))
+  const argv = ['chat', 'x', '--schema', 's', '--schema-retries', '1', '--report', 'r']
+  const ended = await runIn(argv, exchange, { s: '{"properties":{"n":{"type":"number"}}}' })
+  expect(ended).toMatchObject({ code: 0, out: '{"n":1}\n' })
+  expect(bodiesOf(ended).map((body) => [body.continuationToken, body.contents.length])).toEqual([
+    [undefined, 1],
+    ['t1', 1],
+    [undefined, 3],
+    ['t2', 3],
+  ])
+  expect(JSON.parse(ended.read('r')).attempts).toBe(4)
 })
 
 const free = used(0, 0)
@@ -135,12 +112,7 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
   ['is cut off', answering('{"candidates":'), 8, 'could not be continued'],
   ['gets an error body', answering('{"error":{"status":"INTERNAL"}}'), 7, 'could not be continued'],
   ['has the same token and no text', piece('', continued('t1'), free), 8, noText],
-  [
-    'has an earlier token and text',
-    piece('more', continued('t1'), free),
-    8,
-    'CONTINUATION without a new token',
-  ],
+  ['has an earlier token and text', piece('more', continued('t1'), free), 8, 'without a new token'],
   [
     'is filtered',
     piece('', { finishReason: 'SAFETY' }, free),
@@ -151,11 +123,9 @@ const failures: [what: string, answer: string | Exchange, code: number, words: s
 
 test.each(failures)('chat saves an answer if its continuation %s', async (what, answer, code, words) => {
   const first = piece('Half', continued('t1'), { ...used(10, 20), modelVersion: 'm', responseId: 'r1' })
-  const argv = ['chat', 'x', '--retries', '0', '--report', 'r']
-  const printed = await runIn(argv, answerInOrder(first, answer))
+  const printed = await runIn(['chat', 'x', '--retries', '0', '--report', 'r'], answerInOrder(first, answer))
   expect([printed.code, printed.out]).toEqual([code, ''])
-  const received = what === 'has an earlier token and text' ? 'Halfmore' : 'Half'
-  expect(printed.saved).toContain(received)
+  expect(printed.saved).toContain(what === 'has an earlier token and text' ? 'Halfmore' : 'Half')
   expect(printed.err).toContain(words)
   expect(printed.err).not.toContain('nothing was sent')
   const sent = code === 10 ? 'unknown' : 'yes'

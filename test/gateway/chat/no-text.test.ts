@@ -16,8 +16,7 @@ async function chat(flags: string[], body: string, world: RunOptions = {}) {
   const folder = temporaryFolder()
   const headers = { 'content-type': body.startsWith('data:') ? 'text/event-stream' : 'application/json' }
   const exchange = answering(body, { headers })
-  const own = { env: { TMPDIR: folder } }
-  const ended = await run(['chat', 'x', ...flags], { exchange, ...world, ...own })
+  const ended = await run(['chat', 'x', ...flags], { exchange, ...world, env: { TMPDIR: folder } })
   const saved = readdirSync(folder)
     .filter((name) => /^parley-[\w-]{36}\.\w+$/.test(name))
     .map((name) => join(folder, name))
@@ -57,13 +56,11 @@ test('--schema-retries does not repeat a request whose answer has no text', asyn
   const cwd = temporaryFolder({ 'schema.json': '{"type":"object"}' })
   const flags = ['--schema', 'schema.json', '--schema-retries', '2']
   const ended = await chat(flags, native(call), { cwd, timers: realTimers })
-  expect(ended).toMatchObject({ code: 8, out: '' })
-  expect(ended.requests).toHaveLength(1)
-  expect(ended.saved).toHaveLength(1)
+  expect(ended).toMatchObject({ code: 8, out: '', requests: [{}], saved: [expect.anything()] })
   expect(ended.err).toContain('no text, only a function call;')
   const world = { cwd, stdin: '"x"\n', timers: realTimers }
   const batch = await chat([...flags, '--batch', '-'], native(call), world)
-  expect(batch).toMatchObject({ code: 8, requests: [expect.anything()] })
+  expect(batch).toMatchObject({ code: 8, requests: [{}] })
   expect(batch.out).toContain('"message":"the answer has no text, only a function call"')
 })
 
@@ -81,10 +78,9 @@ test('chat changes neither the file of --thread nor the file of -o if the answer
   const cwd = temporaryFolder({ 't.json': '{"contents":[]}', 'a.txt': 'before' })
   const ended = await chat(['--thread', 't.json', '-o', 'a.txt'], native(call), { cwd })
   expect(ended).toMatchObject({ code: 8, out: '', err: expect.stringContaining('t.json is unchanged') })
-  expect(readText(cwd, 't.json')).toBe('{"contents":[]}')
-  expect(readText(cwd, 'a.txt')).toBe('before')
   expect(readdirSync(cwd).sort()).toEqual(['a.txt', 'a.txt.part', 't.json'])
-  expect(readText(cwd, 'a.txt.part')).toBe(native(call))
+  const texts = ['a.txt', 'a.txt.part', 't.json'].map((name) => readText(cwd, name))
+  expect(texts).toEqual(['before', native(call), '{"contents":[]}'])
 })
 
 const blocked = '{"promptFeedback":{"blockReason":"SAFETY"}}'
@@ -114,10 +110,8 @@ test.each([
 ])('chat exits with 8 and saves an answer that it cannot read: %s', async (_, body, extension) => {
   for (const flags of [[], ['-q', '--stream']]) {
     const { code, out, err, saved } = await chat(flags, body)
-    expect({ code, out }).toEqual({ code: 8, out: '' })
-    expect(saved).toHaveLength(1)
+    expect([code, out, saved]).toEqual([8, '', [expect.stringMatching(`\\.${extension}$`)]])
     const [path = ''] = saved
-    expect(path).toMatch(new RegExp(`\\.${extension}$`))
     expect(readFileSync(path, 'utf8')).toBe(body)
     expect(statSync(path).mode & 0o777).toBe(ownerOnlyMode)
     expect(err).toContain(`the received data is saved as ${path}`)

@@ -40,9 +40,8 @@ describe('spinner (needs script)', () => {
   })
 
   test('chat --stream shows a spinner until a table is complete', async () => {
-    const row = textDelta('|a|b|\n|-|-|\n|1|2|\n')
     const { screen } = await stream(sseHead + textDelta('Look:\n\n'), [
-      ['Look:', row],
+      ['Look:', textDelta('|a|b|\n|-|-|\n|1|2|\n')],
       ['waiting for the rest', textDelta('|33|44|\n\nThat is all.') + ended],
     ])
     const lines = linesOf(screen)

@@ -39,8 +39,7 @@ const signalAtWrite = (number: number, signal: string) =>
       writeFileSync(...given)
     }`)
 
-const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
-test.each(signals)(
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'])(
   'G02: after %s, image completes a file, prints its path and ends (needs signals)',
   async (signal) => {
     const ended = await image(['x'], { env: signalAtWrite(1, signal) })

@@ -7,12 +7,9 @@ import { image, inline, png } from './image.ts'
 test('image posts to its endpoint with the flags in the body', async () => {
   const argv = ['a', 'fox', '--temperature', '0.5', '--max-output-tokens', '9']
   const { requests } = await image([...argv, '--set', 'generationConfig.imageConfig.aspectRatio=16:9'])
-  expect(requests).toHaveLength(1)
-  expect(requests[0]).toMatchObject({
-    method: 'POST',
-    url: 'https://gateway.test/api/image/alpha/v1beta/models/alpha-image:generateContent',
-    headers: { Authorization: 'Bearer canary-token-0123456789', 'Content-Type': 'application/json' },
-  })
+  const url = 'https://gateway.test/api/image/alpha/v1beta/models/alpha-image:generateContent'
+  const headers = { Authorization: 'Bearer canary-token-0123456789', 'Content-Type': 'application/json' }
+  expect(requests).toMatchObject([{ method: 'POST', url, headers }])
   expect(JSON.parse(requests[0]?.text ?? '')).toEqual({
     contents: [{ role: 'user', parts: [{ text: 'a fox' }] }],
     generationConfig: { temperature: 0.5, maxOutputTokens: 9, imageConfig: { aspectRatio: '16:9' } },
@@ -32,8 +29,7 @@ test('image adds the files of -f, sends a body unchanged, and reads a prompt or 
   const body = '{ "contents":[{"parts":[{"text":"Two owls"}]}], "seed" : 1.50 }'
   writeFileSync(join(cwd, 'body.json'), body)
   expect(await image(['-i', 'body.json'], { cwd })).toMatchObject({ code: 0, out: 'two-owls.png\n' })
-  const piped = await image([], { stdin: body })
-  expect(piped.requests[0]?.text).toBe(body)
+  expect((await image([], { stdin: body })).requests[0]?.text).toBe(body)
   expect((await image([], { stdin: 'A cat' })).out).toBe('a-cat.png\n')
 })
 
