@@ -13,15 +13,14 @@ import {
 import { createFailingStdout } from '../harness/stdout.ts'
 
 test('chat exits with 11 and saves the answer in the temporary folder if -o is on a full disk (needs /dev/full)', async () => {
-  const folder = temporaryFolder()
-  const world = { exchange: answering(message('paid for')), env: { TMPDIR: folder } }
+  const TMPDIR = temporaryFolder()
+  const world = { exchange: answering(message('paid for')), env: { TMPDIR } }
   const ended = await run(['chat', 'hi', '-o', '/dev/full', '--errors', 'json'], world)
   expect(ended).toMatchObject({ code: 11, out: '' })
-  const [name = ''] = readdirSync(folder)
-  const saved = join(folder, name)
-  expect(readText(folder, name)).toBe('paid for')
-  expect(statSync(saved).mode & 0o777).toBe(ownerOnlyMode)
-  expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'file', kept: saved })
+  const [name = ''] = readdirSync(TMPDIR)
+  expect(readText(TMPDIR, name)).toBe('paid for')
+  expect(statSync(join(TMPDIR, name)).mode & 0o777).toBe(ownerOnlyMode)
+  expect(JSON.parse(ended.err).error).toMatchObject({ kind: 'file', kept: join(TMPDIR, name) })
 })
 
 test.each([

@@ -22,13 +22,10 @@ test.each([
   expect(await run(argv, { cwd: folder() })).toMatchObject({ code: 0, err: '', requests: [{}] })
 })
 
-test('chat sends a word @FILE as text, with a note about -f if the file exists', async () => {
+test('chat sends a word @FILE as text, with a note about -f only if the file exists', async () => {
   const ended = await run(['chat', 'Read', '@a.md'], { cwd: folder() })
   expect(ended).toMatchObject({ code: 0, err: 'parley: @a.md is sent as text; -f a.md adds the file\n' })
   expect(JSON.parse(ended.requests[0]?.text ?? '').contents[0].parts).toEqual([{ text: 'Read @a.md' }])
-})
-
-test('chat sends a word @FILE as text, without a note if the file does not exist', async () => {
   expect((await run(['chat', 'Ask', '@alice', '@src'], { cwd: folder() })).err).toBe('')
 })
 

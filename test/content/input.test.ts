@@ -7,29 +7,26 @@ import { rejected, run, temporaryFolder } from '../harness/run.ts'
 const partsOf = (ended: Awaited<ReturnType<typeof run>>) =>
   JSON.parse(ended.requests[0]?.text ?? '{}').contents?.at(-1).parts
 
-describe('chat makes the prompt from words and stdin', () => {
-  test('chat sends stdin unchanged as the prompt if there are no words', async () => {
-    const text = ' two\r\nlines\u0000 and no end'
-    const stdin = ['\ufeff', text.slice(0, 5), text.slice(5)]
-    expect(partsOf(await run(['chat'], { stdin }))).toEqual([{ text }])
-  })
+test('chat sends stdin unchanged as the prompt if there are no words', async () => {
+  const text = ' two\r\nlines\u0000 and no end'
+  const stdin = ['\ufeff', text.slice(0, 5), text.slice(5)]
+  expect(partsOf(await run(['chat'], { stdin }))).toEqual([{ text }])
+})
 
-  test('chat sends the words and the piped text as two parts of one turn', async () => {
-    const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
-    expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
-    expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
-  })
+test('chat sends the words and the piped text as two parts of one turn', async () => {
+  const both = await run(['chat', 'Review', 'this'], { stdin: 'diff\n' })
+  expect(partsOf(both)).toEqual([{ text: 'Review this' }, { text: 'diff\n' }])
+  expect(partsOf(await run(['chat', 'Hi'], { stdin: '' }))).toEqual([{ text: 'Hi' }])
+})
 
-  test('chat replaces the word - by the text on stdin', async () => {
-    const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
-    expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
-    const spaced = await run(['chat', '-'], { stdin: ' two \n\n\r\n' })
-    expect(partsOf(spaced)).toEqual([{ text: ' two \n\n' }])
-  })
+test('chat replaces the word - by the text on stdin', async () => {
+  const ended = await run(['chat', 'Translate', '-', 'please'], { stdin: 'hello\n' })
+  expect(partsOf(ended)).toEqual([{ text: 'Translate hello please' }])
+  expect(partsOf(await run(['chat', '-'], { stdin: ' two \n\n\r\n' }))).toEqual([{ text: ' two \n\n' }])
+})
 
-  test('chat takes words after -- as the prompt, even if they start with a hyphen', async () => {
-    expect(partsOf(await run(['chat', '--', '-5 + 3', '--raw']))).toEqual([{ text: '-5 + 3 --raw' }])
-  })
+test('chat takes words after -- as the prompt, even if they start with a hyphen', async () => {
+  expect(partsOf(await run(['chat', '--', '-5 + 3', '--raw']))).toEqual([{ text: '-5 + 3 --raw' }])
 })
 
 test.each([
@@ -81,8 +78,8 @@ describe('parley rejects input that is not UTF-8', () => {
     ['-f', ['chat', 'x', '-f', 'latin1.txt'], `latin1.txt: ${latin1}`],
     ['@FILE', ['events', 'send', '-s', 's', '--message', '@latin1.txt'], `@latin1.txt: ${latin1}`],
   ])('P08: parley names the line that is not UTF-8 and suggests iconv: %s', async (_, argv, expectedText) => {
-    const ended = await run(argv, { cwd })
-    expect(ended).toMatchObject({ code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] })
+    const rejection = { code: 2, out: '', err: `parley: ${expectedText}\n`, requests: [] }
+    expect(await run(argv, { cwd })).toMatchObject(rejection)
   })
 
   test.each([
@@ -107,8 +104,7 @@ test('chat sends a body from stdin or -i byte for byte', async () => {
 test('chat adds words, then the fields of flags, then --set to a body, and keeps the rest byte for byte', async () => {
   const cwd = temporaryFolder({ 'b.json': body })
   const flags = '-i b.json --max-output-tokens 5 --set contents[0].parts[0].z=2.0'
-  const argv = ['chat', 'more', ...flags.split(' ')]
-  const { requests } = await run(argv, { cwd })
+  const { requests } = await run(['chat', 'more', ...flags.split(' ')], { cwd })
   expect(requests[0]?.text).toContain('"n": 1.10, "big": 12345678901234567890')
   expect(requests[0]?.text).toContain('"z":2.0')
   expect(JSON.parse(requests[0]?.text ?? '')).toMatchObject({
@@ -120,33 +116,13 @@ test('chat adds words, then the fields of flags, then --set to a body, and keeps
 const demo = ['chat', 'x', '--profile', 'demo', '--base-url', 'https://a.test']
 test.each<[name: string, argv: string[], stdin: string | undefined, expectedText: string]>([
   ['a truncated body', ['chat'], '{"contents": [', 'stdin: not valid JSON: line 1, column 15'],
-  [
-    'a body with a wrong type',
-    ['chat'],
-    '{"contents":[{"role":5}]}',
-    'stdin: contents[0].role: must be text',
-  ],
+  ['a body with a wrong type', ['chat'], '{"contents":[{"role":5}]}', 'contents[0].role: must be text'],
   ['an array as a body', ['chat', '-i', '-', '--set', 'x=1'], '[0]', 'stdin: must be an object'],
   ['a blank prompt', ['chat', ' '], undefined, 'the prompt is empty'],
-  [
-    'a prompt like a body',
-    ['chat'],
-    '{hello} x',
-    "expected; to send text, give it as words, or '-' for stdin",
-  ],
-  [
-    'a file of a tebibyte',
-    ['chat', 'x', '-f', 'huge'],
-    undefined,
-    'huge: longer than 512 MiB, the most that',
-  ],
+  ['a prompt like a body', ['chat'], '{hello} x', "; to send text, give it as words, or '-' for stdin"],
+  ['a file of a tebibyte', ['chat', 'x', '-f', 'huge'], undefined, 'huge: longer than 512 MiB, the most'],
   ['a thread and a body', ['chat', '--thread', 't.json', '-i', 'b.json'], undefined, 'both give a body'],
-  [
-    'a base URL for the demo',
-    demo,
-    undefined,
-    '--base-url: cannot be used with the demo profile, which sends',
-  ],
+  ['a base URL for the demo', demo, undefined, '--base-url: cannot be used with the demo profile, which'],
   ['--curl with --dry-run', ['chat', 'x', '--curl', '--dry-run'], undefined, 'exclude each other'],
   ['a flag of another command', ['--raw', 'config', 'path'], undefined, "--raw does not apply to 'path'"],
   ['an empty model name', ['chat', 'x', '--model='], undefined, 'the model must not be'],
@@ -165,7 +141,6 @@ test.each([
   ['a system prompt', ['--system', 's']],
 ])('chat does not add %s to a body with messages, which is for another endpoint', async (_, flags) => {
   const stdin = '{"messages":[{"role":"user","content":"a"}]}'
-  const ended = await run(['chat', '-i', '-', ...flags], { stdin })
-  expect(ended).toMatchObject({ code: 2, requests: [] })
-  expect(ended.err).toContain("'parley api gateway /v1/message' sends such a body")
+  const err = "'parley api gateway /v1/message' sends such a body"
+  expect(await run(['chat', '-i', '-', ...flags], { stdin })).toMatchObject(rejected(2, err))
 })

@@ -1,18 +1,12 @@
 import { expect, test } from 'vitest'
+import { piece, whole } from '../gateway/parts.ts'
 import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
 
-const native = (usageMetadata: object) =>
-  JSON.stringify({
-    candidates: [{ content: { parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],
-    usageMetadata,
-  })
-
-const cached = {
-  input_tokens: 10,
-  output_tokens: 10,
-  cache_read_input_tokens: 150_000,
-  cache_creation_input_tokens: 50_000,
-}
+const native = (usageMetadata: object) => piece('Hi', whole, { usageMetadata })
+const both = { input_tokens: 10, output_tokens: 10 }
+const cached = { ...both, cache_read_input_tokens: 150_000, cache_creation_input_tokens: 50_000 }
+const split = { ...both, cache_creation: { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 4000 } }
+const counts = { promptTokenCount: 4, candidatesTokenCount: 5 }
 
 test.each<[what: string, body: string, total: number | null, footer: string]>([
   ['only input tokens', message('Hi', { usage: { input_tokens: 10 } }), null, '· 10 tokens in ·'],
@@ -20,18 +14,13 @@ test.each<[what: string, body: string, total: number | null, footer: string]>([
   ['only a total', native({ totalTokenCount: 1000 }), 1000, '· 1,000 tokens in all ·'],
   [
     'a total that exceeds the sum of its parts',
-    native({ promptTokenCount: 4, candidatesTokenCount: 5, totalTokenCount: 1000 }),
+    native({ ...counts, totalTokenCount: 1000 }),
     1000,
     '· 4 tokens in · 5 out · 1,000 in all ·',
   ],
   [
     'usageMetadata, whose prompt count includes cached tokens',
-    native({
-      promptTokenCount: 4,
-      candidatesTokenCount: 5,
-      thoughtsTokenCount: 6,
-      cachedContentTokenCount: 3,
-    }),
+    native({ ...counts, thoughtsTokenCount: 6, cachedContentTokenCount: 3 }),
     15,
     '· 4 tokens in · 11 out · 3 cached · 6 for thoughts ·',
   ],
@@ -43,13 +32,7 @@ test.each<[what: string, body: string, total: number | null, footer: string]>([
   ],
   [
     'cache counts that are split by lifetime',
-    message('Hi', {
-      usage: {
-        input_tokens: 10,
-        output_tokens: 10,
-        cache_creation: { ephemeral_5m_input_tokens: 300, ephemeral_1h_input_tokens: 4000 },
-      },
-    }),
+    message('Hi', { usage: split }),
     4320,
     '· 10 tokens in · 10 out · 4,320 in all · 4,300 written to the cache ·',
   ],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answering, message, readJson, run, temporaryFolder } from '../harness/run.ts'
+import { answering, message, parseLines, readJson, run, temporaryFolder } from '../harness/run.ts'
 
 /** Runs a chat. Returns its footer and the usage in its report. */
 async function chat(body: string) {
@@ -29,22 +29,16 @@ test.each([
   const [, second, usage, input, known] = row
   const cwd = temporaryFolder({ in: '"a"\n"b"\n"c"\n' })
   const exchange: Exchange = (request) => {
-    const isSecond = Buffer.from(request.body ?? []).includes('"b"')
-    return answering(isSecond ? second : message('Hi'))(request)
+    return answering(Buffer.from(request.body ?? []).includes('"b"') ? second : message('Hi'))(request)
   }
   const argv = ['chat', '--batch', 'in', '--report', 'r', '--max-total-tokens', '1000']
   const { code, out, err } = await run(argv, { cwd, exchange })
-  const results = out.trimEnd().split('\n')
-  expect(code).toBe(0)
-  expect(results.map((line) => JSON.parse(line).usage)).toEqual([
-    { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
-    usage,
-    { inputTokens: 3, outputTokens: 5, totalTokens: 8 },
-  ])
+  const counted = { inputTokens: 3, outputTokens: 5, totalTokens: 8 }
+  expect([code, parseLines(out).map((result) => result.usage)]).toEqual([0, [counted, usage, counted]])
   expect(err).toContain(`3 ok · 0 failed · at least ${known} tokens · `)
   expect(err).toContain('--max-total-tokens did not count the tokens that the service did not report')
-  const report = readJson(cwd, 'r')
-  expect(report.usage).toMatchObject({ inputTokens: input, outputTokens: null, totalTokens: null })
+  const total = { inputTokens: input, outputTokens: null, totalTokens: null }
+  expect(readJson(cwd, 'r').usage).toMatchObject(total)
 })
 
 test('--max-total-tokens counts output tokens without input tokens, also those of an earlier run', async () => {
