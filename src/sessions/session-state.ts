@@ -150,15 +150,16 @@ export class SessionState extends OrderedState {
   add(event: SessionEvent, text?: string, canFinish = false): boolean {
     // `addReduced` stores no answer to a finished tool use, so the mark comes first.
     const isFinished = canFinish && this.#finishToolUse(getAnsweredToolUseId(event) ?? '')
-    if (isToolUseEvent(event)) this.addToolUse(event, text)
+    this.addToolUse(event, text)
     this.addReduced(event)
     return isFinished
   }
 
+  /** Adds the event if it is a tool use. */
   addToolUse(event: SessionEvent, text: string | undefined): void {
     const { id } = event
     // A tool use without an id is ignored, because nobody can reply to it.
-    if (id === undefined) return
+    if (id === undefined || !isToolUseEvent(event)) return
     this.addRepeated(event, text)
     const earlier = this.#toolUses.get(id)
     if (earlier?.isClosed) return

@@ -237,6 +237,6 @@ function hasEnded({ seen, stoppedSince = Infinity }: FollowState, now: number): 
   const { stop, hasReplySinceStop } = seen.state
   if (stop?.kind === 'ended') return true
   if (seen.isQueued) return false
-  const mayStart = seen.isWorkPending || seen.mayGetOwnTurn || (stop?.kind === 'waiting' && hasReplySinceStop)
+  const mayStart = seen.isWorkPending || seen.task.awaitsOwnTurn || hasReplySinceStop
   return now - stoppedSince >= (mayStart ? maxStartDelayMs : 0)
 }

@@ -1,7 +1,6 @@
 import type { EventItem } from '../../wire/sessions/events-page.ts'
 import {
   isEventPiece,
-  isToolUseEvent,
   readEventText,
   type SessionEvent,
   startsAgentWork,
@@ -39,8 +38,9 @@ export class SeenEvents {
   #listEnd: string[] = []
 
   addEarlier(items: readonly EventItem[]): void {
-    for (const item of withIdentities(items, this.#earlierCounts)) this.#append(item, { isListed: true })
-    this.#listEnd = [...this.#listEnd, ...items.slice(-2).map(getEventIdentity)].slice(-2)
+    const list = withIdentities(items, this.#earlierCounts)
+    for (const item of list) this.#append(item, { isListed: true })
+    this.#listEnd = [...this.#listEnd, ...list.map(({ identity }) => identity)].slice(-2)
   }
 
   /**
@@ -98,7 +98,7 @@ export class SeenEvents {
    */
   addReplayed(item: EventItem): boolean {
     const identity = getEventIdentity(item)
-    if (this.isHoldingBack && this.#search?.isReplayOf(item.event, identity)) {
+    if (this.#search?.isReplayOf(item.event, identity)) {
       this.log.moveBefore(identity, new Set(this.#heldBack.keys()))
       this.#heldBack.clear()
     }
@@ -162,17 +162,16 @@ export class SeenEvents {
         else {
           this.#hasUnplacedEvents = true
           // A later list may have another input of the tool use.
-          if (isToolUseEvent(item.event)) this.state.addToolUse(item.event, item.text)
+          this.state.addToolUse(item.event, item.text)
         }
       }
       return []
     }
     search.is = 'over'
     const newItems = this.#addInListOrder(list)
-    // The list omits the sent events but contains a later event. Any new event may be later than the sent
+    // If the list omits the sent events but contains a later event, any new event may be later than the sent
     // events, so all new events are returned.
-    if (start < 0) return newItems
-    const old = new Set(list.slice(0, start).map(({ identity }) => identity))
+    const old = new Set(list.slice(0, Math.max(0, start)).map(({ identity }) => identity))
     for (const identity of old) this.#heldBack.delete(identity)
     return newItems.filter(({ identity }) => !old.has(identity))
   }
@@ -228,11 +227,6 @@ export class SeenEvents {
     if (!search?.isWorkPending || this.state.stop?.kind !== 'done') return false
     if (search.isMissing) return search.wasBusy && this.task.showsClientEvents
     return this.task.awaitsOwnTurn
-  }
-
-  /** True if another client's turn has ended, and the followed task has had no turn of its own yet. */
-  get mayGetOwnTurn(): boolean {
-    return this.state.stop?.kind === 'done' && this.task.awaitsOwnTurn
   }
 
   /** True if the session is idle without an answer to the followed task. The list may show the answer late. */

@@ -32,7 +32,8 @@ export class SessionLog {
   #entries: LoggedEvent[] = []
   /** The value is `undefined` if the log has dropped the event. */
   readonly #byIdentity = new Map<string, LoggedEvent | undefined>()
-  #listCount = 0
+  /** Number of the newest list. The events from before the follower count as the first list. */
+  #listCount = 1
   /** Messages that may be the answer, with their content, and the tasks between these messages. */
   #messages: LoggedEvent[] = []
 
@@ -49,17 +50,16 @@ export class SessionLog {
   }
 
   acceptUnlistedStop(): void {
-    if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount || 1
+    if (this.#lastStop) this.#lastStop.listedBy ||= this.#listCount
   }
 
   append(item: IdentifiedEvent, { isFromThisProcess = false, isListed = false } = {}): void {
-    if (isListed) this.#listCount ||= 1
     this.#append(item, createEntry(item, isFromThisProcess, isListed ? this.#listCount : 0))
   }
 
   addAccepted(event: SessionEvent): void {
-    const entry = createEntry({ identity: '', event, text: '' }, true, 0, true)
-    entry.index = this.#entries.push(entry) - 1
+    const entry = createEntry({ identity: '', event }, true, 0, true)
+    this.#entries.push(entry)
     this.state.addReduced(entry.event, true)
   }
 
@@ -80,7 +80,7 @@ export class SessionLog {
     for (const item of list) {
       let entry = this.#byIdentity.get(item.identity)
       const isKnown = this.has(item.identity)
-      if (isKnown) this.state.addRepeated(item.event, item.text)
+      this.state.addRepeated(item.event, item.text)
       // A service sets `processed_at` of a queued task once the agent takes up the task, so the log stores
       // the newest fields.
       if (entry && isTaskEvent(item.event)) entry.event = pickFields(item.event)
@@ -102,7 +102,7 @@ export class SessionLog {
       for (const { item, entry } of added) this.#append(item, entry)
       return others
     }
-    for (const { item } of added) if (isToolUseEvent(item.event)) this.state.addToolUse(item.event, item.text)
+    for (const { item } of added) this.state.addToolUse(item.event, item.text)
     // In the new order, the answer may be a message whose content was dropped. The list restores the content.
     for (const { event, identity } of list) {
       const entry = this.#byIdentity.get(identity)
@@ -136,9 +136,8 @@ export class SessionLog {
   }
 
   #applyEntry(entry: LoggedEvent): void {
-    const { event, isUnseen } = entry
+    const { event } = entry
     entry.isHalted = this.state.isHalted
-    if (isUnseen) return
     if (this.task.isFollowed(entry)) for (const each of this.#messages.splice(0)) dropContent(each)
     else if (isTaskEvent(event)) this.#messages.push(entry)
     else if (isMainThreadAgentMessage(event)) this.#addMessage(entry)
@@ -159,8 +158,11 @@ export class SessionLog {
   #addMessage(entry: LoggedEvent): void {
     const [before, last] = [this.#messages.at(-2), this.#messages.at(-1)]
     if (last && isMainThreadAgentMessage(last.event)) {
-      if (last.listedBy === 0 || entry.listedBy > 0) dropContent(this.#messages.pop())
-      else if (before && isMainThreadAgentMessage(before.event)) dropContent(this.#messages.splice(-2, 1)[0])
+      const old = last.listedBy === 0 || entry.listedBy > 0 ? last : before
+      if (old) {
+        dropContent(old)
+        this.#messages.splice(this.#messages.lastIndexOf(old), 1)
+      }
     }
     this.#messages.push(entry)
   }
@@ -208,7 +210,7 @@ export class SessionLog {
 }
 
 const createEntry = (
-  { identity, event }: IdentifiedEvent,
+  { identity, event }: Omit<IdentifiedEvent, 'text'>,
   isFromThisProcess: boolean,
   listedBy: number,
   isUnseen = false,
@@ -251,7 +253,6 @@ function pickFields(event: SessionEvent): SessionEvent {
   return /^(agent\.|session\.status_)/.test(type) ? sharedWork : sharedOther
 }
 
-function dropContent(entry: LoggedEvent | undefined): void {
-  if (entry && isMainThreadAgentMessage(entry.event))
-    entry.event = { id: entry.event.id, type: entry.event.type }
+function dropContent(entry: LoggedEvent): void {
+  if (isMainThreadAgentMessage(entry.event)) entry.event = { id: entry.event.id, type: entry.event.type }
 }
