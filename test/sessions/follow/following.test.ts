@@ -30,7 +30,9 @@ function toEvent(word: string): SessionEvent {
     queued: { type: 'user.message', content: 'go on', processed_at: null },
     stop: { type: 'user.interrupt' },
     piece: { type: 'event_delta' },
-    allow: { type: 'user.tool_confirmation', tool_use_id: ids[0] },
+    allow: { type: 'user.tool_confirmation', tool_use_id: ids[0], result: 'allow' },
+    flow: { type: 'workflow_run.created', workflow_run_id: 'flow' },
+    flown: { type: 'workflow_run.status_ended', workflow_run_id: 'flow' },
   }
   const event = kinds[kind] as SessionEvent
   // The word `say` creates an event without an id.
@@ -62,7 +64,7 @@ interface Script {
   /** Events that parley sends after the follower has emitted this event. */
   answers?: Record<string, string>
   /** Status of the session resource for each query. The last status repeats. */
-  statuses?: string[]
+  statuses?: (string | undefined)[]
 }
 
 /** Follows a scripted session with a simulated clock. Returns the effects and the emitted events in order. */
@@ -156,12 +158,23 @@ const past = 'ask0 run0 say0'
 const whole = `${past} ask1 run1 say1`
 const sent = { past, sent: 'ask1', stream: 'ask1 run1 say1' }
 const asks = 'silence of 30000, read session, list'
+const flows = 'ask1 run1 flow1 done1 flown1'
 
 test.each<[string, Script, string]>([
   [
     'becomes idle if the session resource is idle',
     { ...sent, lists: [whole], statuses: ['idle'] },
     `run1, say1, ${asks}, silence of 0, end at 30000`,
+  ],
+  [
+    'ends if the session resource is terminated',
+    { ...sent, lists: [whole], statuses: ['terminated'] },
+    `run1, say1, ${asks}, silence of 0, end at 30000`,
+  ],
+  [
+    'becomes idle after its last workflow run if the session resource is idle',
+    { past: 'done0', sent: 'ask1', stream: flows, lists: [`done0 ${flows}`], statuses: ['idle'] },
+    `run1, flow1, done1, flown1, ${asks}, silence of 0, end at 30000`,
   ],
   [
     'is queried again after a failed list',
@@ -188,6 +201,9 @@ test.each<[string, Script, string]>([
 
 const printed = (script: Script) => follow(script).filter((step) => !/^(list|silence|connect)/.test(step))
 
+/** Silences during which a follower searches for the sent events until the search ends. */
+const tenSeconds = '- '.repeat(41)
+
 test.each(
   Object.entries<[Script, string]>({
     'all events until the session is terminated, if --stay is set': [
@@ -195,8 +211,42 @@ test.each(
       'run1 done2 gone1 end at 1750',
     ],
     'all received events after 10 s if the sent event never appears': [
-      { past: 'done0', sent: 'ask1', stream: 'say1 done1' },
+      { past: 'ask0 done0', sent: 'ask1', stream: 'say1 done1' },
       'say1 done1 end at 10001',
+    ],
+    "the turn after another client's turn, and waits for the sent event, which never appears": [
+      { past: 'ask0 run0', sent: 'ask1', stream: `${tenSeconds} done0 - run1 say1 done1` },
+      'done0 run1 say1 done1 no end',
+    ],
+    "another client's turn, and no turn of the sent event, if the session was empty": [
+      { sent: 'ask1', stream: `${tenSeconds} ask0 done0 - run1 say1 done1` },
+      'ask0 done0 end at 10001',
+    ],
+    "the turn of the queued message, 5 s after another client's turn": [
+      { past: 'ask0 run0', sent: 'ask1', stream: 'queued1 done0 - - - run1 ask1 say1 done1' },
+      'done0 run1 say1 done1 end at 10250',
+    ],
+    "the turn of the processed message after another client's turn": [
+      { past: 'ask0 run0', sent: 'ask1', stream: 'ask1 done0 - run1 say1 done1' },
+      'done0 run1 say1 done1 end at 250',
+    ],
+    'the events of a workflow run, and reads the session resource after its end': [
+      {
+        past: 'done0',
+        sent: 'ask1',
+        stream: 'ask1 run1 flow1 done1 - flown1 |',
+        lists: ['done0 ask1 run1 flow1 done1', `done0 ${flows}`],
+        statuses: [undefined],
+      },
+      'run1 flow1 done1 flown1 read session end at 91750',
+    ],
+    'the turn of the first sent event, and ends 5 s later if the second never appears': [
+      { past: 'ask0 done0', sent: 'ask1 ask2', stream: 'ask1 say1 done1' },
+      'say1 done1 end at 5000',
+    ],
+    'the end of the session, and ends although the sent event is not processed': [
+      { past: 'run0', sent: 'ask1', stream: 'queued1 gone1' },
+      'gone1 end at 200',
     ],
     'the events of a list that omits the sent event if the stream contained the sent event': [
       { past: 'done0', sent: 'ask1', lists: ['done0 say1 say2 done1'], stream: 'ask1 say1' },
@@ -257,7 +307,7 @@ const toList = (words: string): FollowEffectResult => ({ is: 'list', list: toIte
 /** Returns, for example, `current: emit say2`. */
 function describeStep({ is, effect }: FollowState): string {
   if (effect.do === 'emit')
-    return `${is}: emit ${effect.items.map(({ text }) => text).join(' ') || 'nothing'}`
+    return `${is}: emit ${effect.items.length === 0 ? 'nothing' : effect.items.map(({ text }) => text).join(' ')}`
   if (effect.do === 'listen') return `${is}: listen for ${effect.maxMs} ms`
   if (effect.do === 'list') {
     const when = effect.delayMs > 0 ? ` after ${effect.delayMs} ms` : ''
@@ -309,6 +359,7 @@ test('only events after the sent event are new, not the events of an earlier lis
 test('the search goes on after a list with new events but without the sent event', () => {
   const seenEvents = createSeenEvents('run0', 'ask1')
   stream(seenEvents, 'ask1')
+  list(seenEvents, 'run0')
   expect(seenEvents.isSearching).toBe(false)
   list(seenEvents, 'run0 say1')
   expect(seenEvents.isSearching).toBe(true)
@@ -332,6 +383,76 @@ test('a follower emits a new event without an id, although the earlier list has 
   expect(seenEvents.isNew(toItem('run'))).toBe(true)
 })
 
+test('a list inserts an event before two sent events once it has contained one of them', () => {
+  const seenEvents = createSeenEvents('done0', 'stop1 ask1')
+  list(seenEvents, 'done0 stop1')
+  stream(seenEvents, 'ask1')
+  expect(list(seenEvents, 'done0 say0 stop1 ask1')).toEqual(['say0'])
+  expect([...seenEvents.task.readEvents()].map(({ id }) => id)).toEqual(['ask1'])
+})
+
+test.each([
+  ['older than', 'a new', 'ask1', 'ask1'],
+  ['newer than', 'the same', 'ask1', 'ask1'],
+  ['newer than', 'a new', 'ask1', 'ask0'],
+  ['newer than', 'a new', 'queued1', 'ask1'],
+  ['older than', 'a new', 'queued1', 'queued1'],
+  ['older than', 'a new', 'stop1 ask1', 'stop1'],
+  ['newer than', 'a new', 'stop1 ask1', 'ask1'],
+])(
+  'a held-back event counts as %s the sent event if %s stream has %s and then %s',
+  (age, by, first, then) => {
+    const seenEvents = createSeenEvents('ask0', first)
+    stream(seenEvents, `done0 ${first}`)
+    expect(seenEvents.isNew(toItem('done0'))).toBe(false)
+    if (by === 'a new') seenEvents.addConnection()
+    seenEvents.addStreamed(toItem('say1'), true)
+    stream(seenEvents, `piece ${then}`)
+    const answer = age === 'newer than' ? 'say1' : undefined
+    expect([seenEvents.isHoldingBack, seenEvents.task.answer?.id]).toEqual([answer !== undefined, answer])
+  },
+)
+
+test('held-back events move before a sent event that a new stream repeats', () => {
+  const seenEvents = createSeenEvents('run0', 'stop1')
+  stream(seenEvents, 'stop1 done1')
+  seenEvents.addConnection()
+  for (const item of toItems('run2 run3')) seenEvents.addStreamed(item, true)
+  stream(seenEvents, 'stop1')
+  const ids = [...seenEvents.task.readEvents()].flatMap(({ id = [] }) => id)
+  expect(ids).toEqual(['run0', 'run2', 'run3', 'stop1', 'done1'])
+})
+
+test('the first event of a new stream may be the sent event', () => {
+  const seenEvents = createSeenEvents('ask0', 'ask1')
+  seenEvents.addConnection()
+  expect(stream(seenEvents, 'ask1 say1')).toEqual(['say1'])
+})
+
+test('a tool use does not wait for its result before the service shows the confirmation', () => {
+  const seenEvents = createSeenEvents('use1 wait1:use1', 'allow1:use1')
+  for (let phase = 0; phase < 2; phase++) seenEvents.endSearchPhase()
+  expect(stream(seenEvents, 'wait2:use1')).toHaveLength(1)
+  expect(seenEvents.state.pending).toEqual([])
+})
+
+test("a message of another client's turn is the answer once a list shows the queued task as processed", () => {
+  const seenEvents = createSeenEvents('ask0 run0', 'ask1')
+  stream(seenEvents, 'queued1 say0 done0')
+  expect(seenEvents.task.answer).toBeUndefined()
+  list(seenEvents, 'ask0 run0 ask1 say0 done0')
+  expect(seenEvents.task.answer?.id).toBe('say0')
+})
+
+test('with --stay, a follower reads the list soon only after an idle event that no list has', () => {
+  const open = (past: string) => computeFirstFollowState(createSeenEvents(past), true)
+  expect(describeStep(advance(open('done1'), news.emitted))).toBe('joining: listen for 30000 ms')
+  const compared = advance(advance(open('run1'), event('say1')), toList('run1 say1'))
+  const streamed = advance(compared, event('done1'))
+  expect(describeStep(advance(streamed, news.emitted))).toBe('current: listen for 200 ms')
+  expect(new SeenEvents().log.isStopListed).toBe(true)
+})
+
 test('only an agent message after the task is its answer, even if another client sends a message later', () => {
   const seenEvents = createSeenEvents('run0', 'ask1')
   stream(seenEvents, 'say0 ask1')
@@ -352,6 +473,10 @@ test('work is pending until the service shows the sent event as processed', () =
   both.addRepeated(toItem('ask1'))
   expect(both.isWorkPending).toBe(false)
   // Without an id, nobody can tell when the event is processed, so parley does not wait for that.
+  const partly = createSeenEvents('', 'stop1 ask1 stop')
+  expect(partly.seeksIds).toBe(true)
+  stream(partly, 'ask1')
+  expect(partly.seeksIds).toBe(false)
   const unnamed = createSeenEvents('done0', 'ask')
   stream(unnamed, 'queued')
   expect(unnamed.isWorkPending).toBe(false)
@@ -454,6 +579,11 @@ test('to compare a new stream with the list, a follower waits for an event after
   expect(describeStep(advance(next, event('say1')))).toBe('comparing: read the list')
 })
 
+test('a follower reads the list after a failed request for a stream', () => {
+  const cut = advance(states.current('run1'), news.ended)
+  expect(describeStep(advance(cut, news.failed))).toBe('current: read the list')
+})
+
 test('a follower prints nothing for a repeated event without an id while it waits for the list', () => {
   const step = advance(states.comparing('run1 say'), event('say'))
   expect(describeStep(step)).toBe('comparing: listen for 30000 ms')
@@ -482,10 +612,10 @@ test('a follower of a stopped session ends after silence, or at the end of the s
     expect(describeStep(advance(states.current('done1'), news[input]))).toBe('current: end')
 })
 
-test.each(['streamed', 'listed'])('a follower keeps only the last message of a long %s turn', async (by) => {
+test.each(['streamed', 'listed'])('a follower keeps only the last message of long %s turns', async (by) => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
-  const seenEvents = createSeenEvents('ask1')
+  const seenEvents = new SeenEvents()
   const kept: WeakRef<object>[] = []
   const rounds = 200
   const makeRound = (round: number): EventItem[] => {
@@ -498,9 +628,12 @@ test.each(['streamed', 'listed'])('a follower keeps only the last message of a l
     ]
     return events.map((event) => ({ event, text: JSON.stringify(event) }))
   }
-  const turn = Array.from({ length: rounds }, (_, round) => () => makeRound(round))
-  const list = () => [...toItems('ask1'), ...turn.flatMap((make) => make())]
-  if (by === 'listed') expect(seenEvents.addList(list())).toHaveLength(3 * rounds)
+  const turn = Array.from({ length: rounds }, (_, round) => () => [
+    ...(round % 20 === 0 ? [toItem(`ask${round}`)] : []),
+    ...makeRound(round),
+  ])
+  const list = () => turn.flatMap((make) => make())
+  if (by === 'listed') expect(seenEvents.addList(list())).toHaveLength(3 * rounds + 10)
   else for (const make of turn) for (const item of make()) seenEvents.addStreamed(item)
   // A WeakRef keeps its target until the current task ends, so the test waits for the next task.
   await new Promise((resolve) => setImmediate(resolve))
@@ -515,7 +648,7 @@ test("if a list shows another client's task before the last message, the message
   const seenEvents = createSeenEvents('', 'ask1')
   stream(seenEvents, 'ask1 say1 say2 say3')
   expect(list(seenEvents, 'ask1 say1 say2 ask2 say3')).toEqual(['ask2'])
-  expect(seenEvents.task.answer?.id).toBe('say2')
+  expect(seenEvents.task.answer).toEqual(toEvent('say2'))
 })
 
 const known = 'ask1 use1 wait1:use1'
@@ -523,12 +656,21 @@ const known = 'ask1 use1 wait1:use1'
 test.each<[decision: 'stops' | 'continues', about: string, past: string, newest: string]>([
   ['stops', 'the list reaches the two newest known events', known, 'wait1:use1 use1'],
   ['continues', 'the list has only one of the two newest known events', known, 'say2 wait1:use1'],
+  ['continues', 'the list lacks the newest known event', known, 'use1 ask1'],
   ['continues', 'the list is oldest first', known, 'ask1 use1 wait1:use1 say2'],
   ['continues', 'a new event is between the two newest known events', known, 'wait1:use1 say2 use1'],
   ['continues', 'the known events have no ids', 'ask1 say say', 'say say ask1'],
 ])('a follower that reads a list backwards %s if %s', (decision, _, before, newest) => {
   const seenEvents = createSeenEvents(before)
   expect(seenEvents.hasListEnd && seenEvents.overlapsLastList(toItems(newest))).toBe(decision === 'stops')
+})
+
+test('a follower reads no list backwards if it knows only one event', () => {
+  const seenEvents = createSeenEvents('ask1')
+  expect(seenEvents.hasListEnd).toBe(false)
+  seenEvents.addEarlier(toItems('say1 done1 done1'))
+  expect(seenEvents.hasListEnd).toBe(true)
+  expect([...seenEvents.task.readEvents()]).toHaveLength(3)
 })
 
 test('a follower reads lists backwards beyond the sent event until the sent event is listed as processed', () => {
@@ -540,6 +682,10 @@ test('a follower reads lists backwards beyond the sent event until the sent even
   }
   list(seenEvents, 'ask0 done0 say0 use0 ask1')
   expect(seenEvents.overlapsLastList(toItems('run1 ask1 use0'))).toBe(true)
+  const processed = createSeenEvents('ask0 done0', 'ask1')
+  stream(processed, 'ask1')
+  list(processed, 'ask0 done0 say0 use0')
+  expect(processed.overlapsLastList(toItems('use0 say0'))).toBe(false)
 })
 
 test('a list of only the events since the last list has the same effect as the whole list', () => {
