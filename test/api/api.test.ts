@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { CliError } from '../../src/errors.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
-import { answerInOrder, breaking } from '../harness/responses.ts'
+import { answerInOrder, breaking, unanswered } from '../harness/responses.ts'
 import type { RunOptions } from '../harness/run.ts'
 import { answering, createInterrupt, readText, rejected, run, temporaryFolder } from '../harness/run.ts'
-import { envFor, response, type ScriptedServer, serve } from '../harness/server.ts'
 import { createFailingStdout } from '../harness/stdout.ts'
 
 const hash = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
@@ -69,18 +69,9 @@ describe('request of api', () => {
       'parley: --method: ',
     ]),
     ...[
-      '/v1/../x',
-      '/v1/%2e%2e/x',
-      '/v1/%252e%252e/x',
-      '/v1/a\\..\\b',
-      '/v1/..;/x',
-      '/v1/é',
-      '/v1/a\nb',
-      '/v1/x#f',
-      '',
-    ]
-      .concat(['https://agents.test.evil/v1/x', 'https://evil.test/v1/x'])
-      .map((path): [string, string[], string] => [`the path ${path}`, ['agents', path], 'path']),
+      ...['/v1/../x', '/v1/%2e%2e/x', '/v1/%252e%252e/x', '/v1/a\\..\\b', '/v1/..;/x', '/v1/é', '/v1/a\nb'],
+      ...['/v1/x#f', '', 'https://agents.test.evil/v1/x', 'https://evil.test/v1/x'],
+    ].map((path): [string, string[], string] => [`the path ${path}`, ['agents', path], 'path']),
   ])('A05, A07: api exits with 2 for %s', async (_, words, problem) => {
     expect(await api(words, { stdin: '{"a":' })).toMatchObject(rejected(2, problem))
   })
@@ -125,12 +116,9 @@ describe('output of api', () => {
     }
   })
 
+  const limited = ': hi\n\nevent: error\ndata: {"error":{"code":429}}\n\n'
   test.each([
-    [
-      'exits with 6 if its only event is an error with the code 429',
-      ': hi\n\nevent: error\ndata: {"error":{"code":429}}\n\n',
-      6,
-    ],
+    ['exits with 6 if its only event is an error with the code 429', limited, 6],
     ['exits with 0 if there are several events', 'data: {"message":"a"}\n\ndata: {"message":"b"}\n\n', 0],
     ['exits with 0 if it is an error of a session', 'data: {"type":"session.error","error":{}}\n\n', 0],
   ])('for an event stream with status 200, api %s', async (_, body, code) => {
@@ -180,60 +168,40 @@ test('if a signal ends api, the message names the file in which api saved the re
   expect(message).toContain(`; the received data is saved as ${join(cwd, name)}\n`)
 })
 
-describe('api over the network', () => {
-  let server: ScriptedServer
-  let answers: ((count: number) => Buffer | undefined)[] = []
-  beforeAll(async () => {
-    server = await serve((socket, _, count) => {
-      const answer = answers[Math.min(count, answers.length) - 1]?.(count)
-      if (answer) socket.end(answer)
-      else socket.resetAndDestroy()
-    })
-  })
-  afterAll(() => server.close())
+test('A03: api prints the received part of a body that is cut off', async () => {
+  const cwd = temporaryFolder()
+  const exchange = breaking(
+    '{"a":"who',
+    () => new CliError('response', 'the answer broke off', { isCutOff: true }),
+  )
+  expect(await api(['agents', '/v1/x'], { exchange })).toMatchObject({ code: 8, out: '{"a":"who' })
+  const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, exchange })
+  expect(filed).toMatchObject({ code: 8, out: '' })
+  expect(filed.err).toContain('the received data is saved as a.part')
+  expect([readdirSync(cwd), readText(cwd, 'a.part')]).toEqual([['a.part'], '{"a":"who'])
+})
 
-  async function call(words: string[], script: typeof answers) {
-    server.requests.length = 0
-    answers = script
-    return api(words, { env: envFor(server), exchange: 'network' })
-  }
+const failing = answering('', { status: 500 })
 
-  test('A03: api prints the received part of a body that is cut off', async () => {
-    const cut = () => response('{"a":"whole"}').subarray(0, -4)
-    expect(await call(['agents', '/v1/x'], [cut])).toMatchObject({ code: 8, out: '{"a":"who' })
-    const cwd = temporaryFolder()
-    const env = envFor(server)
-    const filed = await api(['agents', '/v1/x', '-o', 'a'], { cwd, env, exchange: 'network' })
-    expect(filed).toMatchObject({ code: 8, out: '' })
-    expect(filed.err).toContain('the received data is saved as a.part')
-    expect(readText(cwd, 'a.part')).toBe('{"a":"who')
-    expect(existsSync(join(cwd, 'a'))).toBe(false)
-  })
+test.each([
+  ['a GET', []],
+  ['a POST if --retry-unknown is set', ['--set', 'a=1', '--retry-unknown']],
+])('T23: after a 500 and a missing answer, api retries %s', async (_, flags) => {
+  const exchange = answerInOrder(failing, unanswered, '{"ok":1}')
+  const { code, out, requests } = await api(['agents', '/v1/x', ...flags], { exchange })
+  expect([code, out, requests.length]).toEqual([0, '{"ok":1}', 3])
+  expect(new Set(requests.map(({ method, url, text }) => `${method} ${url} ${text}`)).size).toBe(1)
+})
 
-  const failing = [() => response('', '500 Oops'), () => undefined, () => response('{"ok":1}')]
-
-  test('T23: api retries a GET after a 500 and a reset', async () => {
-    expect(await call(['agents', '/v1/x'], failing)).toMatchObject({ code: 0, out: '{"ok":1}' })
-    expect(server.requests).toHaveLength(3)
-  })
-
-  test.each([
-    ['POST', ['--set', 'a=1']],
-    ['DELETE', ['-X', 'DELETE']],
-  ])('T23: api does not retry a %s after a 500 or a reset', async (_, flags) => {
-    expect(await call(['agents', '/v1/x', ...flags], failing)).toMatchObject({ code: 7 })
-    expect(server.requests).toHaveLength(1)
-    const reset = await call(['agents', '/v1/x', ...flags], failing.slice(1))
-    expect(reset).toMatchObject({ code: 10, out: '' })
-    expect(reset.err).toContain('it is not known whether it was carried out')
-    expect(server.requests).toHaveLength(1)
-  })
-
-  test('T23: api retries a POST after a 500 and a reset if --retry-unknown is set', async () => {
-    const ended = await call(['agents', '/v1/x', '--set', 'a=1', '--retry-unknown'], failing)
-    expect(ended).toMatchObject({ code: 0, out: '{"ok":1}' })
-    expect(new Set(server.requests).size).toBe(1)
-  })
+test.each([
+  ['POST', ['--set', 'a=1']],
+  ['DELETE', ['-X', 'DELETE']],
+])('T23: api does not retry a %s after a 500 or a missing answer', async (_, flags) => {
+  const call = (exchange: Exchange) =>
+    api(['agents', '/v1/x', ...flags], { exchange: answerInOrder(exchange) })
+  expect(await call(failing)).toMatchObject({ code: 7 })
+  const err = expect.stringContaining('it is not known whether it was carried out')
+  expect(await call(unanswered)).toMatchObject({ code: 10, out: '', err })
 })
 
 test('api --paginate requests pages until the last one and prints each item as a line', async () => {

@@ -3,10 +3,8 @@ import { createEmulator } from '../../src/emulator/emulator.ts'
 import type { Exchange } from '../../src/wire/exchange.ts'
 import { parseLines, rejected, run, temporaryFolder } from '../harness/run.ts'
 
-const policyOf = (decision: string) => `{"rules":[],"default":{"decision":"${decision}"}}`
-
-/** Creates a folder with two policies: one allows everything, the other denies it. */
-const folder = () => temporaryFolder({ 'allow.json': policyOf('allow'), 'deny.json': policyOf('deny') })
+/** Creates a folder with a policy that allows everything. */
+const folder = () => temporaryFolder({ 'allow.json': '{"rules":[],"default":{"decision":"allow"}}' })
 
 const task =
   'use bash {"command":"ls"}\nuse read_file {"path":"a"}\nthen use custom deploy {}\nthen say {"text":"{\\"verdict\\":\\"pass\\"}"}'
@@ -33,15 +31,6 @@ test('a replayed run ends like the recorded run: same answer, exit code and deci
   expect(parseLines(listed)).toEqual(parseLines(out))
   const judged = await run([...runIt, 'another wording of the task', '--last'], { cwd, exchange: play(out) })
   expect(judged).toMatchObject({ code: 0, out: '{"verdict":"pass"}\n' })
-})
-
-test('events run with a stricter policy than the recording fails and names the expected event (needs sh)', async () => {
-  const cwd = folder()
-  const { out } = await record(cwd)
-  const argv = runIt.map((word) => (word === 'allow.json' ? 'deny.json' : word))
-  const ended = await run([...argv, task], { cwd, exchange: play(out) })
-  expect(ended.code).toBe(4)
-  expect(ended.err).toMatch(/expected user\.tool_confirmation toolu_\w+ allow, event \d+ of \d+ recorded /)
 })
 
 test('a replay lists the recorded events only up to the next event that a client must send (needs sh)', async () => {

@@ -2,24 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { answering, message, rejected, run, temporaryFolder } from '../harness/run.ts'
+import { noSettings, token } from './profile-home.ts'
 
 /** Creates an environment without credentials, and an isolated profile file. */
 function world(content?: object) {
   const folder = temporaryFolder()
   const path = join(folder, 'config.json')
   if (content) writeFileSync(path, JSON.stringify(content), { mode: 0o600 })
-  const env = {
-    PARLEY_CONFIG_DIR: folder,
-    PARLEY_BASE_URL: '',
-    PARLEY_ACCESS_TOKEN: '',
-    PARLEY_AGENTS_URL: '',
-    PARLEY_API_KEY: '',
-  }
+  const env = { ...noSettings, PARLEY_AGENTS_URL: '', PARLEY_API_KEY: '', PARLEY_CONFIG_DIR: folder }
   const file = () => JSON.parse(readFileSync(path, 'utf8'))
   return { env, path, file, also: (more: Record<string, string>) => ({ env: { ...env, ...more } }) }
 }
 
-const token = 'canary-token-aaaa1111'
 const work = { baseUrl: 'https://work.test', accessToken: token }
 
 test.each([
@@ -134,12 +128,9 @@ test('config uses the profile of --profile, then of PARLEY_PROFILE, then the cur
 
 test('config delete prompts on a terminal and deletes only after yes', async () => {
   const { env, file } = world({ current: 'work', profiles: { default: {}, work } })
-  for (const typed of ['\n', 'n\n', '']) {
-    const saved = await run(['config', 'delete', 'work'], { env, typed })
-    expect(saved.code).toBe(0)
-    expect(saved.err).toContain("Delete the profile 'work' and its secrets? [y/N] ")
-    expect(saved.err).toContain('parley: nothing was deleted\n')
-  }
+  const err = /Delete the profile 'work' and its secrets\? \[y\/N\] [\s\S]*parley: nothing was deleted\n/
+  for (const typed of ['\n', 'n\n', ''])
+    expect(await run(['config', 'delete', 'work'], { env, typed })).toMatchObject(rejected(0, err))
   expect(file().profiles).toHaveProperty('work')
   expect((await run(['config', 'delete', 'work'], { env, typed: 'y\n' })).code).toBe(0)
   expect(file().profiles).toEqual({ default: {} })
@@ -203,10 +194,8 @@ const profiles = { default: { ...work, timeout: 7 }, other: { baseUrl: 'https://
 
 test('config list --effective shows the last characters of the token, and the source of each value', async () => {
   const { also, path } = world({ profiles })
-  const ended = await run(
-    ['config', 'list', '--effective'],
-    also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' }),
-  )
+  const given = also({ PARLEY_ACCESS_TOKEN: 'env-token-2222', PARLEY_BASE_URL: 'https://env.test' })
+  const ended = await run(['config', 'list', '--effective'], given)
   expect(ended.out.split('\n')).toEqual(
     expect.arrayContaining([
       `profile\tdefault\tdefault\t${path.replaceAll('\\', '\\\\')}`,
@@ -224,24 +213,12 @@ test('config list --effective shows the last characters of the token, and the so
 test('config init prompts for addresses, credentials and models, keeps a value on Enter, and sends nothing', async () => {
   const { env, file } = world({ profiles: { default: { baseUrl: 'https://old.test', extra: 1 } } })
   const typed = [
-    '', // baseUrl
-    'canary token\r', // accessToken: rejected, then prompted again
-    'canary-token-1\r',
-    'beta', // family
-    'm-1', // chatModel
-    '', // imageModel
-    'nonsense', // agentsUrl: rejected, then prompted again
-    'https://agents.test/',
-    '\r', // apiKey
-    'pass show key', // apiKeyCommand
-    '', // agentsAuth
-    '', // vendor
-    'ws_1', // workspaceId
+    // baseUrl; accessToken, rejected and prompted again; family; chatModel; imageModel
+    ...['\n', 'canary token\r', 'canary-token-1\r', 'beta\n', 'm-1\n', '\n'],
+    // agentsUrl, rejected and prompted again; apiKey; apiKeyCommand; agentsAuth; vendor; workspaceId
+    ...['nonsense\n', 'https://agents.test/\n', '\r', 'pass show key\n', '\n', '\n', 'ws_1\n'],
   ]
-  const ended = await run(['config', 'init'], {
-    env,
-    typed: typed.map((line) => (line.endsWith('\r') ? line : `${line}\n`)).join(''),
-  })
+  const ended = await run(['config', 'init'], { env, typed: typed.join('') })
   expect(ended).toMatchObject({ code: 0, out: '', requests: [] })
   expect(file().profiles.default).toEqual({
     baseUrl: 'https://old.test',
@@ -285,13 +262,8 @@ test.each([
 
 test('config init saves nothing if the input ends before the last answer', async () => {
   const { env, path } = world()
-  const ended = await run(['config', 'init'], { env, typed: 'https://a.test\n' })
-  expect(ended).toMatchObject({ code: 2, out: '' })
-  expect(ended.err.split('\n').slice(-3)).toEqual([
-    'parley: the input ended before the question was answered',
-    '  nothing was changed',
-    '',
-  ])
+  const err = /\nparley: the input ended before the question was answered\n {2}nothing was changed\n$/
+  expect(await run(['config', 'init'], { env, typed: 'https://a.test\n' })).toMatchObject(rejected(2, err))
   expect(() => readFileSync(path)).toThrow('ENOENT')
 })
 

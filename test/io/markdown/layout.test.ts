@@ -4,8 +4,7 @@ import { print, printPieces } from './print.ts'
 /** Returns colours as tags: `<1;35>text</>`. */
 const tagColours = (text: string) => text.replace(/\x1b\[0m/g, '</>').replace(/\x1b\[([\d;]+)m/g, '<$1>')
 
-const coloured = async (text: string, columns?: number) =>
-  tagColours(await print(text, { isColoured: true, columns }))
+const coloured = async (text: string) => tagColours(await print(text, { isColoured: true }))
 
 test.each([
   ['# One\n## Two\n### Three', '<1;4;35>One</>\n<1;35>Two</>\n<1>Three</>\n'],
@@ -153,10 +152,6 @@ test.each([
   ['1. a\n   ```\n   b\n   ```\n   one two', 8, '1. a\n     b\n   one\n   two\n'],
 ])('Markdown layout wraps %j between words to rows of %j columns', async (text, columns, shown) => {
   expect(await print(text, { columns })).toBe(shown)
-})
-
-test('Markdown layout does not count colours as columns', async () => {
-  expect(await coloured('**one two** three', 7)).toBe('<1>one two</>\nthree\n')
 })
 
 test('Markdown layout wraps at the current width of the terminal', async () => {

@@ -2,10 +2,9 @@ import { expect, test } from 'vitest'
 import { openPrinter, print } from './print.ts'
 
 /** Opens a printer. `add` returns the text that the printer writes for each piece. */
-async function open(columns?: number) {
+async function open() {
   const spinners: string[] = []
   const { printer, written } = await openPrinter({
-    columns,
     waiting: { show: (text) => void spinners.push(String(text)) },
   })
   const take = () => written.splice(0).join('')
@@ -68,11 +67,6 @@ test.each(['*', '**', '_', '`', '[', '~~', '<a'])(
     expect(before + (after as string) + take()).toBe(`${words.trimEnd()}\n`)
   },
 )
-
-test('Markdown layout wraps a streamed answer at the width of the terminal', async () => {
-  const pieces = ['one two', ' three', ' four\n', '- five', ' six seven', '\n']
-  expect((await (await open(9)).add(pieces)).join('')).toBe('one two\nthree\nfour\n• five\n  six\n  seven\n')
-})
 
 test('Markdown layout prints the underline of a streamed heading as a rule', async () => {
   expect(await print('Title\n=====  \nx\n--\ny', { columns: 5 })).toBe('Title\n─────\nx\n─────\ny\n')
