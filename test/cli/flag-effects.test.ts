@@ -7,8 +7,7 @@ import type { Exchange } from '../../src/wire/exchange.ts'
 import { makeCertificate } from '../faults/certificates.ts'
 import { imageAnswer, inline, png } from '../gateway/image/image.ts'
 import { bash, type Event, endTurn, running, says, waitsFor } from '../harness/events.ts'
-import { createResponse } from '../harness/responses.ts'
-import { answering, createFastClock, message, run } from '../harness/run.ts'
+import { answering, createFastClock, createResponse, message, run } from '../harness/run.ts'
 import { response, serve } from '../harness/server.ts'
 import { createSessionService, type ScriptEvents } from '../harness/session-service.ts'
 
@@ -313,7 +312,7 @@ async function observe(words: string[], row: Row): Promise<Observed> {
     const { pathname } = new URL(request.url)
     if (pathname.startsWith('/v1/sessions/')) return service.exchange(request, onSent)
     const isList = pathname === '/v1/sessions' && request.method === 'GET'
-    return isList ? createResponse(200, JSON.stringify({ data: [session] })) : emulate(request, onSent)
+    return isList ? createResponse(JSON.stringify({ data: [session] })) : emulate(request, onSent)
   }
   const server = kind && (await servers[kind]())
   const address = `http${kind === 'silent' ? '' : 's'}://127.0.0.1:${server?.port}`

@@ -1,19 +1,6 @@
 import { CliError } from '../../src/errors.ts'
-import type { Exchange, HttpResponse } from '../../src/wire/exchange.ts'
+import type { Exchange } from '../../src/wire/exchange.ts'
 import { answering } from './run.ts'
-
-/** Returns a response with this body. Default content type: JSON. */
-export function createResponse(
-  status: number,
-  text: string,
-  headers: Record<string, string> = {},
-): HttpResponse {
-  async function* body(): AsyncGenerator<Uint8Array> {
-    if (text !== '') yield Buffer.from(text)
-  }
-  const head = { status, statusText: '', headers: { 'content-type': 'application/json', ...headers } }
-  return { ...head, body: body(), close() {} }
-}
 
 /** Yields the text, then fails like a connection that breaks. */
 export async function* createCutBody(text: string): AsyncGenerator<Uint8Array> {

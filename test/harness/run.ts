@@ -7,7 +7,7 @@ import { expect, onTestFailed, TestRunner } from 'vitest'
 import type { Host, StdStream } from '../../src/basic-context.ts'
 import { createEmulator } from '../../src/emulator/emulator.ts'
 import { main } from '../../src/main.ts'
-import type { Exchange, HttpRequest } from '../../src/wire/exchange.ts'
+import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createSteadyClock } from './clock.ts'
 import { requireFormats } from './formats.ts'
 import { createStdout } from './stdout.ts'
@@ -194,16 +194,20 @@ export function createCollector(isTerminal = false): { end: StdStream; bytes(): 
 /** Creates a clock that is faster than real time, so that waits of a run are short. */
 export const createFastClock = (times = 50): Host['timers'] => createSteadyClock(times)
 
-/** Returns a network replacement that answers every request with the same response. Default type: JSON. */
+/** Returns a response with this body. Default content type: JSON. */
+export function createResponse(
+  body: string | Uint8Array | (string | Uint8Array)[],
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> | undefined } = {},
+): HttpResponse {
+  const head = { status, statusText: '', headers: { 'content-type': 'application/json', ...headers } }
+  return { ...head, body: pieces(body), close() {} }
+}
+
+/** Returns a network replacement that answers every request with the same response. */
 export const answering =
-  (
-    body: string | Uint8Array | (string | Uint8Array)[],
-    { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
-  ): Exchange =>
-  async () => {
-    const head = { status, statusText: '', headers: { 'content-type': 'application/json', ...headers } }
-    return { ...head, body: pieces(body), close() {} }
-  }
+  (...response: Parameters<typeof createResponse>): Exchange =>
+  async () =>
+    createResponse(...response)
 
 /** Returns the body of a chat response with this answer. */
 export const message = (text: string, more: object = {}) =>

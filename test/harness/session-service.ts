@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Deadline } from '../../src/deadline.ts'
 import { CliError } from '../../src/errors.ts'
@@ -7,8 +7,8 @@ import type { Timers } from '../../src/timers.ts'
 import type { Exchange, HttpRequest, HttpResponse } from '../../src/wire/exchange.ts'
 import { createIdleClock } from './clock.ts'
 import { type Event, endTurn, running, waitsFor } from './events.ts'
-import { createCutBody, createResponse } from './responses.ts'
-import { createInterrupt, parseLines, type RunOptions, readText, run, temporaryFolder } from './run.ts'
+import { createCutBody } from './responses.ts'
+import { createInterrupt, createResponse, parseLines, type RunOptions, run, temporaryFolder } from './run.ts'
 import { createStdout } from './stdout.ts'
 
 /** Creates a signal that a test triggers by hand. */
@@ -172,15 +172,13 @@ export function createSessionService(script: SessionScript) {
   const { timers = createIdleClock(), latencyMs = 10 } = script
   let folder: string | undefined
   function getFolder(): string {
-    if (folder === undefined) {
-      folder = temporaryFolder()
-      write('allow.json', always('allow'))
-    }
+    folder ??= temporaryFolder({ 'allow.json': JSON.stringify(always('allow')) })
     return folder
   }
   const write = (name: string, value: unknown) =>
     writeFileSync(join(getFolder(), name), typeof value === 'string' ? value : JSON.stringify(value))
-  const lines = (name: string): Record<string, unknown>[] => parseLines(readText(getFolder(), name))
+  const lines = (name: string): Record<string, unknown>[] =>
+    parseLines(readFileSync(join(getFolder(), name), 'utf8'))
   const start = timers.now()
   const history: HistoryEntry[] = []
   const requests: RecordedRequest[] = []
@@ -259,9 +257,9 @@ export function createSessionService(script: SessionScript) {
     if (fault) return fail(fault)
     const named = accepted.map((event, index) => ({ ...event, id: `receipt_${nth}_${index}` }))
     const text = JSON.stringify({ data: response === 'other ids' ? named : accepted })
-    if (response === 'cut') return { ...createResponse(200, ''), body: createCutBody(text.slice(0, 30)) }
-    if (response === 'empty') return createResponse(202, '')
-    return createResponse(200, response === 'no data' ? '{"data":[]}' : text)
+    if (response === 'cut') return { ...createResponse(''), body: createCutBody(text.slice(0, 30)) }
+    if (response === 'empty') return createResponse('', { status: 202 })
+    return createResponse(response === 'no data' ? '{"data":[]}' : text)
   }
 
   function answerList(query: URLSearchParams): HttpResponse | Promise<HttpResponse> {
@@ -280,7 +278,7 @@ export function createSessionService(script: SessionScript) {
       if (types.length > 0) events = events.filter(({ type }) => types.includes(type))
       if (!ignores.includes('order') && query.get('order') === 'desc') events.reverse()
     }
-    if (form === 'array') return createResponse(200, JSON.stringify(events))
+    if (form === 'array') return createResponse(JSON.stringify(events))
     const usualSize = form === 'unmarked' ? 100 : pageSize
     const limit = ignores.includes('limit') ? pageSize : Number(query.get('limit') ?? usualSize)
     const end = asked.from + Math.min(pageSize, limit)
@@ -290,7 +288,7 @@ export function createSessionService(script: SessionScript) {
     if (isMore) pages.set(following, { events, from: end - overlap, number: asked.number + 1 })
     const none = form === 'has_more' ? { has_more: false } : { next_page: null }
     const more = form === 'has_more' ? { has_more: true, last_id: following } : { next_page: following }
-    return createResponse(200, JSON.stringify({ data, ...(form === 'unmarked' ? {} : isMore ? more : none) }))
+    return createResponse(JSON.stringify({ data, ...(form === 'unmarked' ? {} : isMore ? more : none) }))
   }
 
   function answerStream(): HttpResponse | Promise<HttpResponse> {
@@ -343,7 +341,8 @@ export function createSessionService(script: SessionScript) {
           })
       }
     }
-    return { ...createResponse(200, '', { 'content-type': 'text/event-stream' }), body: bytes(), close }
+    const head = createResponse('', { headers: { 'content-type': 'text/event-stream' } })
+    return { ...head, body: bytes(), close }
   }
 
   function answerSession(id: string): HttpResponse | Promise<HttpResponse> {
@@ -351,7 +350,7 @@ export function createSessionService(script: SessionScript) {
     const status = last?.event.type.replace('session.status_', '') ?? 'idle'
     const isOver = status === 'idle' || status === 'terminated'
     const session = script.session?.() ?? { id, type: 'session', status: isOver ? status : 'running' }
-    return isFault(session) ? fail(session) : createResponse(200, JSON.stringify(session))
+    return isFault(session) ? fail(session) : createResponse(JSON.stringify(session))
   }
 
   const exchange: Exchange = async (request, onSent) => {
@@ -426,10 +425,10 @@ function fail(fault: RequestFault): HttpResponse | Promise<HttpResponse> {
   if (fault === 'unreachable') throw new CliError('not-sent', 'the connection was refused', { sent: 'no' })
   if (fault === 'reset') throw new CliError('unknown', 'the connection was reset', { sent: 'unknown' })
   if (fault === 'stall') return new Promise(() => {})
-  if (fault === 'cut') return { ...createResponse(200, ''), body: createCutBody('{"data":[') }
+  if (fault === 'cut') return { ...createResponse(''), body: createCutBody('{"data":[') }
   const { status, error: type = 'api_error', headers, body } = fault
   const standard = JSON.stringify({ type: 'error', error: { type, message: 'no' } })
-  return createResponse(status, body ?? standard, headers)
+  return createResponse(body ?? standard, { status, headers })
 }
 
 /** Returns the failure of a request that was sent and whose deadline passed before the response. */
