@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -127,7 +118,11 @@ const notTyped = meetsRequirement('script') ? [] : ['init', 'ora', 'setup']
 const notCompiled = ['schema-worker', 'scripts', ...notTyped]
 
 describe.each(versions)('packed package on Node %s', (version) => {
-  const cwd = temporaryFolder()
+  const cwd = temporaryFolder({
+    's.json': '{"type":"object","required":["name"]}',
+    'rules.json': '{"rules":[],"default":{"decision":"allow"}}',
+    'dot.gif': 'GIF89a\x01\0\x01\0\0\0\0;',
+  })
   const cache = join(cwd, 'cache')
   const program = [nodeOf(version), binary]
   const env: Record<string, string> = {
@@ -196,9 +191,6 @@ describe.each(versions)('packed package on Node %s', (version) => {
   ]
 
   test('each command of the packed program runs', async () => {
-    writeFileSync(join(cwd, 's.json'), '{"type":"object","required":["name"]}')
-    writeFileSync(join(cwd, 'rules.json'), '{"rules":[],"default":{"decision":"allow"}}')
-    writeFileSync(join(cwd, 'dot.gif'), Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'))
     const { PARLEY_BASE_URL: address = '' } = env
     const { port: PORT } = new URL(address)
     const words = { GATEWAY: address, LOCALHOST: address.replace('127.0.0.1', 'localhost'), PORT }
