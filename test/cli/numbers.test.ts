@@ -50,6 +50,13 @@ test.each([
   ['events list -s s --limit', '0', 'not a whole number of 1 or more'],
   ['chat x --retries', '1.5', '--retries 1.5: must be a whole number'],
   ['chat x --retries', long, ': must be at most 100'],
+  [
+    'chat x --timeout',
+    '10 years',
+    '--timeout 10 years: must be a duration such as 500ms, 10s, 2m or 1h; a bare',
+  ],
+  ['chat x --timeout', '1h30m', '--timeout 1h30m: must be a duration'],
+  ['chat x --timeout', '', '--timeout must be a duration'],
 ])('parley exits with 2 for an invalid number of a flag: %s %s', async (command, value, expectedText) => {
   expect(await run([...command.split(' '), value])).toMatchObject(rejected(2, expectedText))
 })

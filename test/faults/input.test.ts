@@ -14,7 +14,7 @@ import {
   testNetworkFaults,
   usageError,
 } from './rows.ts'
-import { quoteForShell, terminalCommand } from './terminal.ts'
+import { quoteForShell } from './terminal.ts'
 
 const send = ['events', 'send']
 const expectPrompt = (text: string): Pick<FaultRow, 'check'> => ({
@@ -31,11 +31,6 @@ testFaults('P: parley reads stdin and files of flags', [
       ...usageError,
       shell: `parley ${argv.join(' ')} <&-`,
       err: ['empty'],
-    }),
-    row(`P03: parley ${argv.join(' ')} exits with 2 and a hint if stdin is a terminal`, {
-      shell: terminalCommand(`NO_COLOR=1 parley ${argv.join(' ')} 2>&1`),
-      code: 2,
-      out: (out) => /^parley: no (prompt: add|events, .*: give) .*\r\n$/.test(out.toString()),
     }),
     row(
       `P08: parley ${argv.join(' ')} exits with 2 and names the line of stdin that is not UTF-8`,
