@@ -49,32 +49,10 @@ test.each<[string, ScriptEvents, number]>([
   expect([code, out, typesOf(service.posts)]).toEqual([expected, answer, ['user.message']])
 })
 
-test.each([
-  ['events run --last', runArguments, 'the answer\n'],
-  ['events run', ['events', 'run', 'do it'], /\nthe answer\n$/],
-  ['events send --follow', ['events', 'send', 'do it', '--follow'], /\nthe answer\n$/],
-])('%s prints an answer that only lists contain, 3 s after the idle event', async (_, argv, out) => {
-  const service = afterTask([running, late(says('the answer')), endTurn], { defaultVisibility: {} })
-  const ended = await service.run(argv)
-  expect(ended).toMatchObject({ code: 0, err: expect.not.stringContaining('no answer') })
-  expect(ended.out).toMatch(out)
-})
-
 test('events run without an answer exits with 0 if the deadline passes before a list could show the answer', async () => {
   const service = afterTask([running, endTurn], { defaultVisibility: {} })
   const { code, err } = await service.run(['events', 'run', 'do it', '--deadline', '3'])
   expect([code, err]).toEqual([0, expect.stringContaining('the agent gave no answer')])
-})
-
-test('an interrupt that the list shows late does not apply to a later tool use', async () => {
-  const interrupted = [bash('t1'), waitsFor('t1'), late(interrupt), endTurn]
-  const service = createSessionService({
-    history: [userSays('before'), running],
-    lists: [{ nth: 2, before: [...interrupted, userSays('again'), running, bash('t2'), waitsFor('t2')] }],
-    defaultVisibility: { listed: 3_000 },
-  })
-  const { code, err } = await service.run(['events', 'follow'])
-  expect([code, err]).toEqual([12, expect.stringContaining('t2')])
 })
 
 test.each([
@@ -111,11 +89,4 @@ test('events run prints the answer to the second of two equal tasks, although th
   const argv = [...runArguments, '--audit', 'a.ndjson']
   expect((await service.run(argv)).out).toBe('one\n')
   expect((await service.run(argv)).out).toBe('two\n')
-})
-
-test('events run prints an answer that only the list has, although the list omits the task that the stream contained', async () => {
-  const next = [running, shown(says('the answer'), { streamed: 'never' }), endTurn]
-  const isHidden = ({ type }: Event) => type.startsWith('user.')
-  const { code, out, err } = await afterTask(next, { lists: [{ hides: isHidden }] }).run(runArguments)
-  expect({ code, out }, err).toEqual({ code: 0, out: 'the answer\n' })
 })

@@ -247,13 +247,8 @@ test('if a list lags, a rerun of events run starts no command for a tool use tha
   const argv = [...'events run go --last --audit audit.ndjson --tool'.split(' '), 'count=echo ran >> runs']
   expect((await service.run([...argv, '--deadline', '1'])).code).toBe(15)
   expect(service.auditOf('c2')).toEqual(['decision', 'answered-elsewhere'])
-  const { code, out, err } = await service.run(argv)
-  expect({ code, out, replies: service.replies().length, runs: countRuns(service) }, err).toEqual({
-    code: 0,
-    out: 'done\n',
-    replies: 1,
-    runs: 'ran\n',
-  })
+  expect(await service.run(argv)).toMatchObject({ code: 0, out: 'done\n' })
+  expect([service.replies().length, countRuns(service)]).toEqual([1, 'ran\n'])
 })
 
 test('a rerun of events run waits only once for lists if the clock was set back since an answer of another client', async () => {

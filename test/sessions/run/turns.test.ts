@@ -3,7 +3,7 @@ import type { Event } from '../../harness/events.ts'
 import { bash, confirms, endTurn, running, says, userSays, waitsFor } from '../../harness/events.ts'
 import { parseLines, readText } from '../../harness/run.ts'
 import type { PostRule, ScriptEvents, SessionScript } from '../../harness/session-service.ts'
-import { createSessionService, createSignal, shown } from '../../harness/session-service.ts'
+import { createSessionService, shown } from '../../harness/session-service.ts'
 
 const task = ['events', 'run', 'do it', '--last', '--deadline', '300']
 
@@ -26,23 +26,6 @@ test.each<[string, PostRule]>([
 const history = [userSays('theirs'), running, says('working')]
 const theirs = [says('their answer'), endTurn]
 const ours = [running, says('our answer'), endTurn]
-
-test('events run waits for its queued task, which starts 20 s after the turn of another client', async () => {
-  const processed = createSignal()
-  const [first = running, ...others] = ours
-  const [answer = running, end = endTurn] = theirs
-  const next = [shown(answer, { after: 1_000 }), end, shown(first, { after: 20_000 }), ...others]
-  const processOnceRunning = () => {
-    if (service.events.filter(({ type }) => type === running.type).length > 1) processed.trigger()
-  }
-  const service: ReturnType<typeof createSessionService> = createSessionService({
-    history,
-    posts: [{ posted: { processed }, next }],
-    lists: [{ act: processOnceRunning }],
-  })
-  expect(await service.run(task)).toMatchObject({ code: 0, out: 'our answer\n' })
-})
-
 const later = (event: Event) => shown(event, { after: 20_000 })
 const queued = (processed: number | 'never', next: ScriptEvents) => ({ posted: { processed }, next })
 const otherTurn = [bash('t1'), waitsFor('t1'), confirms('t1'), running, ...theirs]

@@ -99,30 +99,24 @@ test.each<[string, string[], Event]>([
   if (flags.length > 0) expect(service.replies()[0]).toMatchObject([{ content: [{ text: 'ran\n' }] }])
 })
 
-test.each([
-  ['with', ['--audit', 'audit.ndjson']],
-  ['without', []],
-] as [string, string[]][])(
-  'events run %s --audit posts the result of a command if its thread continues and waits again before a retry (needs sh)',
-  async (_, audit) => {
-    const waitAgain = async () => {
-      await service.timers.wait(100)
-      service.add(threadStatus('running'))
-      await service.timers.wait(8_000)
-      service.add(threadWaits('t1'))
-    }
-    const fault = { status: 429, headers: { 'retry-after': '3' } }
-    const type = 'user.custom_tool_result'
-    const posts = [task([...childWaits.slice(0, 3), custom('t1', inThread), threadWaits('t1')])]
-    const service: ReturnType<typeof createSessionService> = createSessionService({
-      posts: [...posts, { type, nth: 1, fault, act: () => void waitAgain() }, { next: done }],
-    })
-    const tool = ['--tool', 'count=echo ran >> ran; cat ran']
-    const { code, err } = await service.run(['events', 'run', 'go', ...audit, ...tool, '--deadline', '1m'])
-    const result = [{ type, custom_tool_use_id: 't1', content: [{ type: 'text', text: 'ran\n' }] }]
-    expect([code, service.replies()], err).toEqual([0, [result, result]])
-  },
-)
+test('events run posts the result of a command if its thread continues and waits again before a retry (needs sh)', async () => {
+  const waitAgain = async () => {
+    await service.timers.wait(100)
+    service.add(threadStatus('running'))
+    await service.timers.wait(8_000)
+    service.add(threadWaits('t1'))
+  }
+  const fault = { status: 429, headers: { 'retry-after': '3' } }
+  const type = 'user.custom_tool_result'
+  const posts = [task([...childWaits.slice(0, 3), custom('t1', inThread), threadWaits('t1')])]
+  const service: ReturnType<typeof createSessionService> = createSessionService({
+    posts: [...posts, { type, nth: 1, fault, act: () => void waitAgain() }, { next: done }],
+  })
+  const tool = ['--tool', 'count=echo ran >> ran; cat ran']
+  const { code, err } = await service.run(['events', 'run', 'go', ...tool, '--deadline', '1m'])
+  const result = [{ type, custom_tool_use_id: 't1', content: [{ type: 'text', text: 'ran\n' }] }]
+  expect([code, service.replies()], err).toEqual([0, [result, result]])
+})
 
 test.each<[string, Event, string]>([
   ['a confirmation', bash('t1', inThread), 'deny bash {"command":"ls"} t1 (default)'],
