@@ -29,11 +29,8 @@ export class BatchTextReader implements BatchAnswerReader {
   readonly #line: BatchLine
   readonly #rules: BatchTextRules
   readonly #isRaw: boolean
-  /** Texts of the complete parts, or with `--raw` their response bodies. */
-  readonly #parts: string[] = []
-  #incompletePart: string[] = []
-  /** JSON of the complete parts with content that is not in the text. */
-  readonly #unprinted: string[] = []
+  /** The complete parts, and at the end the part that is read or that failed, if any. */
+  #parts: AnswerPart[] = []
   /**
    * Decoder of the last received part of the answer. A closure instead of this field would keep 7 KiB per
    * line in the old generation of V8.
@@ -50,16 +47,16 @@ export class BatchTextReader implements BatchAnswerReader {
     const { context } = this.#rules
     const isRaw = this.#isRaw
     const contentType = response.headers['content-type'] ?? ''
-    const pieces: string[] = []
-    this.#incompletePart = pieces
-    const unprinted: string[] = []
+    const part: AnswerPart = { pieces: [], unprinted: [], isComplete: false }
+    const { pieces } = part
+    this.#parts = [...this.#parts.filter(({ isComplete }) => isComplete), part]
     const utf8 = new TextDecoder()
     const addRaw = (data: Uint8Array | string) =>
       void pieces.push(typeof data === 'string' ? data : utf8.decode(data, { stream: true }))
     const decoder = createAnswerDecoder(contentType, {
       text: (text) => void (isRaw || pieces.push(text)),
       raw: isRaw ? addRaw : undefined,
-      unprinted: (json) => void (isRaw || unprinted.push(json)),
+      unprinted: (json) => void (isRaw || part.unprinted.push(json)),
     })
     this.#decoder = decoder
     const { summary } = decoder
@@ -68,9 +65,7 @@ export class BatchTextReader implements BatchAnswerReader {
       // Throws for a stream of several events, because the result contains the response as one JSON value.
       if (isRaw) parseReceivedBody(pieces.join(''), contentType)
       recordLineAnswer(context, this.#line, summary)
-      this.#parts.push(pieces.join(''))
-      for (const json of unprinted) this.#unprinted.push(json)
-      this.#incompletePart = []
+      part.isComplete = true
       return outcome
     } catch (error) {
       if (readTokenUsage(summary)) recordLineAnswer(context, this.#line, summary)
@@ -86,7 +81,7 @@ export class BatchTextReader implements BatchAnswerReader {
     const isBlank = !isRaw && text.trim() === ''
     const missing = describeUnusableAnswer(end, { isBlank, isRaw, failOnCut })
     if (missing !== undefined) throw createResponseError(missing)
-    const bodies = isRaw ? this.#parts : this.#unprinted
+    const bodies = isRaw ? this.#texts : this.#unprinted
     const response = bodies.length > 1 ? `[${bodies.join(',')}]` : bodies[0]
     if (isRaw) return { content: { files, response }, warnings }
     const json = await schema?.check(text, describeCutAnswer(end))
@@ -96,7 +91,7 @@ export class BatchTextReader implements BatchAnswerReader {
   addReceivedPart(failure: CliError): CliError | undefined {
     // The failure's details already contain the body of an error response, so the body is not added again.
     const isKnown = failure.details.body !== undefined && !this.#decoder?.hasContent()
-    if (isKnown && this.#parts.length === 0) return undefined
+    if (isKnown && !this.#parts.some(({ isComplete }) => isComplete)) return undefined
     const answer = this.#answer
     return answer === '' ? undefined : failure.with({ answer })
   }
@@ -109,9 +104,24 @@ export class BatchTextReader implements BatchAnswerReader {
   }
 
   get #received(): string {
-    const all = [...this.#parts, this.#incompletePart.join('')]
-    return all.filter((part) => part !== '').join(this.#isRaw ? '\n' : '')
+    return this.#texts.filter((text) => text !== '').join(this.#isRaw ? '\n' : '')
   }
+
+  get #texts(): string[] {
+    return this.#parts.map(({ pieces }) => pieces.join(''))
+  }
+
+  get #unprinted(): string[] {
+    return this.#parts.flatMap(({ unprinted }) => unprinted)
+  }
+}
+
+interface AnswerPart {
+  /** Pieces of the text, or with `--raw` of the response body. */
+  pieces: string[]
+  /** JSON with content that is not in the text. */
+  unprinted: string[]
+  isComplete: boolean
 }
 
 /**

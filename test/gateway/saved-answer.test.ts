@@ -169,13 +169,21 @@ test.each(['chat x', 'chat x --stream'])('%s -o leaves no FILE.part of an empty 
   expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
 })
 
+const call = 'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}\n\n'
+
 test.each([
-  ['a function call', 'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}\n\n'],
+  ['a function call', call],
   ['a part of an event', 'data: {"candidates":[{"content":{"parts":[{"text":"paid'],
 ])('chat -o saves a cut stream with %s as FILE.part', async (_, events) => {
   const exchange = breaking([start, events], () => cut, sse)
   const { code, read } = await runSaving(['chat', 'x', '-o', 'a'], exchange)
   expect([code, read('a.part')]).toEqual([8, start + events])
+})
+
+test('the result of a batch line contains the text and the function call of a cut stream', async () => {
+  const exchange = breaking([event('paid'), call], () => cut, sse)
+  const { out } = await run(['chat', '--batch', '-', '--retries', '0'], { stdin: '"x"\n', exchange })
+  expect(JSON.parse(out).error.body).toMatch(/^paid\n.*functionCall/)
 })
 
 test.each<[string, Exchange, string]>([
