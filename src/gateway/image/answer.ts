@@ -24,7 +24,6 @@ interface ImageReaderOptions extends Omit<ImageSaveOptions, 'earlier'> {
  */
 export function createImageReader(context: Context, reading: ImageReaderOptions) {
   const finder = new ImageFinder()
-  const { findings } = finder
   const { file } = reading.destination
   let decoder: AnswerDecoder | undefined
   let bytes: Uint8Array = new Uint8Array()
@@ -34,8 +33,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
 
   async function saveFoundImages(): Promise<void> {
     const earlier = saved
-    saved = findings.images.length
-    if (saved > earlier) await saveImages(context, findings.images.slice(earlier), { ...reading, earlier })
+    saved = finder.images.length
+    if (saved > earlier) await saveImages(context, finder.images.slice(earlier), { ...reading, earlier })
   }
 
   async function withSavedBody(failure: CliError): Promise<CliError> {
@@ -45,7 +44,7 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   }
 
   return {
-    findings,
+    finder,
 
     /** If the part fails, the answer ends with this part, and `finish` returns or throws the failure. */
     async read(response: HttpResponse): Promise<AnswerPartOutcome> {
@@ -78,8 +77,8 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
       finder.finish()
       const { hasImages } = finder
       if (!failure || hasImages || readTokenUsage(summary)) reading.onSummary(summary)
-      const problem = failure ?? (hasImages ? undefined : createMissingImageError(findings.texts, summary))
-      const isOnlyError = problem && isErrorEnvelope(problem.details.body) && findings.texts.length === 0
+      const problem = failure ?? (hasImages ? undefined : createMissingImageError(finder.texts, summary))
+      const isOnlyError = problem && isErrorEnvelope(problem.details.body) && finder.texts.length === 0
       // `decodeBase64` overwrites the body, so the body is saved before the images.
       const reported = problem && !isOnlyError ? await withSavedBody(problem) : problem
       if (reported && !hasImages) throw reported

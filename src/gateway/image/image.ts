@@ -64,7 +64,7 @@ export async function runImage(context: Context, flags: ImageOptions, words: str
     onSaved,
     onSummary: (summary) => addAnswerSummaryToReport(context.reportData, summary),
   })
-  const { texts } = reading.findings
+  const { texts } = reading.finder
   const answer = new ContinuedAnswer(body)
   const spinner = createSpinner(context)
 
@@ -130,7 +130,7 @@ const lostImages = {
 }
 
 async function saveAnswer(context: Context, reading: ImageReader, output: string | undefined): Promise<void> {
-  const { images, links } = reading.findings
+  const { images, links } = reading.finder
   for (const uri of links)
     context.messages.note(`the answer links to an image, which is not downloaded: ${uri}`)
   // A message would shorten long links and redact text that looks like a secret, so the links are the answer.

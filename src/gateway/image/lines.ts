@@ -84,7 +84,7 @@ function createImageLineReader(
     warn: (message) => void warnings.push(message),
     onSaved: async (path) => void files.push(path),
   })
-  const { links, texts } = reading.findings
+  const { links, texts } = reading.finder
   return {
     read: reading.read,
     addReceivedPart(cause) {

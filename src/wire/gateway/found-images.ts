@@ -7,13 +7,6 @@ export interface FoundImage {
   base64: Uint8Array
 }
 
-interface ImageFindings {
-  images: FoundImage[]
-  /** Links to images, with control characters percent-encoded. */
-  links: string[]
-  texts: string[]
-}
-
 type JsonFields = Record<string, unknown>
 type ReadBytes = (text: string) => Uint8Array
 
@@ -23,7 +16,10 @@ type ReadBytes = (text: string) => Uint8Array
  * ignores text but not images.
  */
 export class ImageFinder {
-  readonly findings: ImageFindings = { images: [], links: [], texts: [] }
+  readonly images: FoundImage[] = []
+  /** Links to images, with control characters percent-encoded. */
+  readonly links: string[] = []
+  readonly texts: string[] = []
   readonly strings = new LongStringStore()
   /**
    * Pieces of one text. The pieces are joined before the text is searched for images, because a data URI may
@@ -38,7 +34,7 @@ export class ImageFinder {
   #isContinued = false
 
   get hasImages(): boolean {
-    return this.findings.images.length + this.findings.links.length > 0
+    return this.images.length + this.links.length > 0
   }
 
   find(value: unknown): void {
@@ -53,8 +49,8 @@ export class ImageFinder {
     for (const text of findTexts(name, value)) this.#addText(readBytes(text), value.thought === true)
     for (const image of findImages(name, value, readBytes)) {
       this.finish()
-      if (typeof image === 'string') this.findings.links.push(image)
-      else this.findings.images.push(image)
+      if (typeof image === 'string') this.links.push(image)
+      else this.images.push(image)
     }
     for (const [key, each] of Object.entries(value)) this.#findIn(key, each)
   }
@@ -68,8 +64,8 @@ export class ImageFinder {
 
   finish(): void {
     const { images, text } = extractDataUris(this.#pieces.join(''))
-    for (const image of images) this.findings.images.push(image)
-    if (!this.#isThought && text.trim() !== '') this.findings.texts.push(text)
+    for (const image of images) this.images.push(image)
+    if (!this.#isThought && text.trim() !== '') this.texts.push(text)
     this.#pieces = []
   }
 }

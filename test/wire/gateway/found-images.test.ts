@@ -5,7 +5,7 @@ const find = (...values: unknown[]) => {
   const finder = new ImageFinder()
   for (const value of values) finder.find(value)
   finder.finish()
-  const { images, links, texts } = finder.findings
+  const { images, links, texts } = finder
   return { images: [...images.map(shown), ...links.map((link) => `-> ${link}`)], texts }
 }
 
