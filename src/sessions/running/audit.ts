@@ -61,10 +61,10 @@ export class Audit {
   /** Replies that may or may not have arrived, by tool use id. This run looks for them in the event list. */
   readonly unconfirmed = new Map<string, { use: ParsedToolUse; reason: string }>()
   /**
-   * Descriptions of the tool uses that this run or an earlier run denied, by id. Includes tool uses that ran
-   * although the policy denies them.
+   * Tool uses that this run or an earlier run denied, by id. `hasRun` is true for a tool use that ran although
+   * the policy denies it.
    */
-  readonly denied = new Map<string, string>()
+  readonly denied = new Map<string, { hasRun: boolean; text: string }>()
   /**
    * Decisions of this run, by tool use id. If the session no longer needs the reply, the decision is removed.
    */
@@ -171,16 +171,14 @@ export class Audit {
   addReplyStep(use: ParsedToolUse, line: ReplyAuditLine, more: Partial<AuditEntry> = {}): void {
     const { id, type, server, name } = use
     const fields = createReplyFields(use, line)
-    try {
-      this.add({ toolUse: id, type, server, name, event: line.event, ...fields, ...more })
-    } catch (error) {
-      if (line.event === 'end') {
-        this.#updateReply(id, line)
-        this.unrecorded.add(id)
-      }
-      throw error
+    // The command has ended even if its line cannot be written.
+    if (line.event === 'end') {
+      this.#updateReply(id, line)
+      this.unrecorded.add(id)
     }
-    this.#updateReply(id, line)
+    this.add({ toolUse: id, type, server, name, event: line.event, ...fields, ...more })
+    if (line.event === 'end') this.unrecorded.delete(id)
+    else this.#updateReply(id, line)
     if (line.event === 'answered-elsewhere') this.judgements.delete(id)
     if (line.event === 'unknown') this.unconfirmed.set(id, { use, reason: more.reason ?? '' })
   }
@@ -301,8 +299,9 @@ export class Audit {
     if (decision !== 'deny') return
     const who = by === 'rule' ? `rules[${rule}]` : by
     const use = describeToolUse({ ...entry, id, inputText })
-    const outcome = event === 'not-asked' ? 'ran despite deny' : 'deny'
-    this.denied.set(id, `${outcome} ${use} (${who}${typeof reason === 'string' ? `: ${reason}` : ''})`)
+    const hasRun = event === 'not-asked'
+    const why = `(${who}${typeof reason === 'string' ? `: ${reason}` : ''})`
+    this.denied.set(id, { hasRun, text: `${hasRun ? 'ran despite deny' : 'deny'} ${use} ${why}` })
   }
 }
 

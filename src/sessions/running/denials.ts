@@ -4,6 +4,7 @@ import { isToolUseEvent, readStopReason } from '../../wire/sessions/session-even
 import { isFollowedTask } from '../following/followed-task.ts'
 import { type ParsedToolUse, parseToolUse } from '../policy/tool-use.ts'
 import type { SessionState } from '../session-state.ts'
+import type { Audit } from './audit.ts'
 import { describeToolUse, type Judgement, judgeToolUse } from './judgement.ts'
 import type { SessionRun } from './session-run.ts'
 
@@ -65,7 +66,7 @@ export class DenialCollector {
 
   createFailure(): CliError | undefined {
     const { audit, follower, session } = this.#run
-    const denied = new Map<string, string>()
+    const denied: Audit['denied'] = new Map()
     for (const event of follower.task.readEvents()) {
       const { id = '', type, tool_use_id: use, result } = event
       const recorded = isToolUseEvent(event) ? audit.denied.get(id) : undefined
@@ -75,7 +76,7 @@ export class DenialCollector {
       else if (!denied.has(use)) {
         const known = follower.state.getToolUse(use)
         const name = known ? describeToolUse({ ...known, inputText: '' }) : use
-        denied.set(use, `deny ${name} (by another client or run)`)
+        denied.set(use, { hasRun: false, text: `deny ${name} (by another client or run)` })
       }
     }
     // The denials of this run also count if they precede the task, or if another client then allowed the tool use.
@@ -85,10 +86,10 @@ export class DenialCollector {
     }
     if (denied.size === 0) return undefined
     const were = denied.size === 1 ? 'tool use was' : 'tool uses were'
-    const problems = [...denied.values()]
-    const orRan = problems.some((each) => each.startsWith('ran ')) ? ' or ran despite the policy' : ''
+    const denials = [...denied.values()]
+    const orRan = denials.some(({ hasRun }) => hasRun) ? ' or ran despite the policy' : ''
     return new CliError('denied', `${session} finished, but ${denied.size} ${were} denied${orRan}`, {
-      problems,
+      problems: denials.map(({ text }) => text),
     })
   }
 }

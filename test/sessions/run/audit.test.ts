@@ -78,7 +78,7 @@ test.each<[title: string, denial: string, lines: string[]]>([
   ['a denial and a later allow', 'none', [denied(), use('decision', { decision: 'allow' })]],
   ['a denial and the reply of another client', 'none', [denied(), use('answered-elsewhere')]],
 ])('from an audit file with %s, parley restores this denial of a tool use: %s', async (_, denial, lines) => {
-  expect(await readAudit(lines, (audit) => audit.denied.get('t1') ?? 'none')).toBe(denial)
+  expect(await readAudit(lines, (audit) => audit.denied.get('t1')?.text ?? 'none')).toBe(denial)
 })
 
 const decided = (input: unknown, more: object = {}) =>
