@@ -78,12 +78,7 @@ export function describeDelivery(state: DeliveryState, rules: DeliveryRules): De
       : unknownOutcome
   const interrupted = isProvedByReceipt ? uncertain : 'the request was sent; it may have been carried out'
   const outcomes: Record<DeliveryState, Omit<DeliveryOutcome, 'mayDuplicate'>> = {
-    'not-sent': {
-      sent: 'no',
-      isRepeatable: true,
-      interrupted: 'nothing was sent',
-      failed: 'nothing was sent',
-    },
+    'not-sent': { sent: 'no', isRepeatable: true },
     refused: { sent: 'yes', isRepeatable: true, interrupted: 'nothing was accepted' },
     failed: {
       sent: 'yes',

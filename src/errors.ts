@@ -127,12 +127,7 @@ export class OutputClosedError extends Error {}
 export const usageError = (message: string): CliError => new CliError('usage', message)
 
 export const createNotSentDeadlineError = (message: string): CliError =>
-  new CliError('not-sent', message, {
-    sent: 'no',
-    consequence: 'nothing was sent',
-    retry: 'later',
-    deadline: true,
-  })
+  new CliError('not-sent', message, { sent: 'no', retry: 'later', deadline: true })
 
 /**
  * Returns a failure of kind `stopped` if the deadline ended a follower or a batch during a write to stdout.

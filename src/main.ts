@@ -118,9 +118,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    // A failed write has no delivery state, so parley adds the state of all requests of the run.
-    const { sent = tracker.sent, mayDuplicate = tracker.mayDuplicate } = thrown.details
-    const failure = thrown.with({ sent, mayDuplicate, attempts: countAttempts() })
+    const failure = tracker.addRequestState(thrown).with({ attempts: countAttempts() })
     ended = failure
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)

@@ -37,7 +37,7 @@ export function createReportWriter(
     new TemporaryFile(target).remove()
     rmSync(target, { force: true })
   } catch (error) {
-    throw toReportFailure(error).with({ consequence: 'nothing was sent' })
+    throw toReportFailure(error)
   }
   return (end) => {
     try {

@@ -16,11 +16,6 @@ import { addSavedDataToFailure, describeSavedData, type SavedData } from './io/s
  * synchronous, because signal handlers call them.
  */
 export interface WorkHooks {
-  /**
-   * If true, the work may change data of a service. `sent` and `retry` of a failure then describe only the
-   * requests that change data.
-   */
-  changesData?: boolean
   save?(): (SavedData | undefined)[]
   /** Returns the message to print if a signal ends parley now. Called after `save`. */
   onInterrupt?(): string | undefined
@@ -44,8 +39,11 @@ export class WorkTracker {
   #latestChanges: TrackedCall[] = []
   readonly #earlierAdvice = new Set<RetryAdvice | undefined>()
   readonly #inProgress = new ArraySet<TrackedCall>()
-  /** Stays true after the work, because a signal may arrive while `main` prints the result. */
-  #changesData = false
+  /**
+   * Requests of the command; `undefined` if it sends none. If it may change data of a service, `sent` and
+   * `retry` describe only the requests that change data.
+   */
+  requests: 'changes' | 'reads' | undefined
   readonly #sentByEnded = new Set<SentStatus>()
   #isBatch = false
   #mayDuplicate = false
@@ -54,7 +52,6 @@ export class WorkTracker {
 
   async during<T>(hooks: WorkHooks, work: () => Promise<T>): Promise<T> {
     this.#hooks.push(hooks)
-    this.#changesData = hooks.changesData ?? this.#changesData
     try {
       return await work()
     } catch (error) {
@@ -68,7 +65,10 @@ export class WorkTracker {
     if (error instanceof OutputClosedError) return error
     const saved = saveParts(hooks)
     if (saved.length === 0 && !hooks.explain && !hooks.describeRerun) return error
-    const failure = saved.reduce(addSavedDataToFailure, toFailure(error, this.#describeCalls()))
+    const failure = saved.reduce(
+      addSavedDataToFailure,
+      toFailure(error, describeInterrupt(this.#latestChanges) ?? this.#unsentText),
+    )
     const explained = hooks.explain?.(failure) ?? failure
     return hooks.describeRerun ? explained.with({ mayDuplicate: this.mayDuplicate }) : explained
   }
@@ -79,7 +79,7 @@ export class WorkTracker {
    */
   beginCall(rules: DeliveryRules, isOfBatch = false): TrackedCall {
     const isReading = rules.repeat === 'always'
-    const isCounted = !isReading || !this.#changesData
+    const isCounted = !isReading || this.requests !== 'changes'
     const call: TrackedCall = createCall(rules, isCounted, {
       onAccepted: (message) => {
         this.#acceptedMessage = message
@@ -115,13 +115,24 @@ export class WorkTracker {
     }
     const after =
       this.#acceptedMessage !== undefined && running !== undefined ? `after that ${running}` : running
-    const consequence = joinTexts([this.#acceptedMessage, after, ...texts]) ?? this.#describeCalls()
+    const unsent = this.getResumeCommand() ? undefined : this.#unsentText
+    const consequence =
+      joinTexts([unsent, this.#acceptedMessage, after, ...texts]) ?? describeInterrupt(this.#latestChanges)
     return { consequence, savedFiles }
   }
 
-  #describeCalls(): string | undefined {
-    const isUnsent = this.#changesData && this.sent === 'no'
-    return describeInterrupt(this.#latestChanges) ?? (isUnsent ? 'nothing was sent' : undefined)
+  get #unsentText(): string | undefined {
+    return this.requests && this.sent === 'no' ? 'nothing was sent' : undefined
+  }
+
+  /** Adds the state of all requests of the run to its failure. */
+  addRequestState(failure: CliError): CliError {
+    const { sent = this.sent, mayDuplicate = this.mayDuplicate, consequence } = failure.details
+    // A failure of another kind, without its own `sent`, describes a session or an answer.
+    const isOfRequest = failure.details.sent !== undefined || /^(file|not-sent)$/.test(failure.kind)
+    const lines = [sent === 'no' && isOfRequest ? this.#unsentText : undefined, consequence]
+    const text = lines.filter((line) => line !== undefined).join('\n')
+    return failure.with({ sent, mayDuplicate, consequence: text || undefined })
   }
 
   getResumeCommand(): string[] | undefined {
@@ -148,7 +159,7 @@ export class WorkTracker {
   get retry(): RetryAdvice {
     const rerun = this.#describeRerun()
     if (rerun?.retry) return rerun.retry
-    if (!this.#changesData || this.sent === 'no') return 'later'
+    if (this.requests !== 'changes' || this.sent === 'no') return 'later'
     const last = this.#latestChanges.map(adviseAfter)
     if (last.includes('look-first')) return 'look-first'
     if (rerun) return 'later'

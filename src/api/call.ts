@@ -43,9 +43,9 @@ export async function callApi(context: Context, options: ApiOptions, words: stri
   const output = file ?? context.output
   const writer = new AnswerWriter(context, 'bin')
   try {
-    const changesData = endpoint.repeat !== 'always'
+    context.tracker.requests = endpoint.repeat === 'always' ? 'reads' : 'changes'
     const save = () => [file?.savePart(), writer.part]
-    await context.tracker.during({ changesData, save }, async () => {
+    await context.tracker.during({ save }, async () => {
       if (paginate) await printAllPages(caller, endpoint, parts, output)
       else
         await caller.call(endpoint, parts, async (response) => {

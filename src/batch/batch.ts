@@ -1,7 +1,7 @@
 import { formatNumber } from '../content/tokens.ts'
 import type { Context } from '../context.ts'
 import type { SentStatus } from '../delivery-state.ts'
-import { type CliError, toFileFailure, usageError } from '../errors.ts'
+import { type CliError, convertFileErrors, usageError } from '../errors.ts'
 import type { RetryPolicy } from '../http/retry.ts'
 import { requireOpenStdout } from '../io/output.ts'
 import type { SavedData } from '../io/saved-data.ts'
@@ -36,8 +36,7 @@ export async function runBatch(
   createHandlers: (context: Context, settings: ResolvedSettings) => Promise<BatchLineHandlers>,
 ): Promise<void> {
   const settings = await readSettings(context)
-  if (options.results === undefined && !context.flags.dryRun)
-    requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent: use --results FILE' })
+  if (options.results === undefined && !context.flags.dryRun) requireOpenStdout(context.host.stdout)
   // The source is opened first, so that a pipe with the lines is not added to the prompt.
   const source = await openBatchSource(context, options.batch ?? '')
   const handlers = await createHandlers(context, settings)
@@ -71,9 +70,9 @@ async function requestLines(
   const results =
     name === undefined
       ? undefined
-      : await openResultsFile(context, { name, isResumed, registry, tally, isAccepted }).catch((error) => {
-          throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
-        })
+      : await convertFileErrors(name, () =>
+          openResultsFile(context, { name, isResumed, registry, tally, isAccepted }),
+        )
   const lines = await readBatchInput(input)
   const reporter = new BatchReporter(context, tally, results !== undefined)
   const noteRequestsNotInInput = () => {
@@ -163,11 +162,9 @@ function throwFailure(
   tally: BatchTally,
   sent: SentStatus,
 ): void {
-  const getDetails = ({ retry, consequence }: CliError['details']) => ({
+  const getDetails = ({ retry }: CliError['details']) => ({
     sent,
     retry: retry === 'later' && wouldPayAgain(options, tally) ? 'never' : retry,
-    // "nothing was sent" describes only the request of this failure.
-    consequence: sent === 'no' ? consequence : consequence?.replace(/^nothing was sent\n?/, '') || undefined,
   })
   if (stop) {
     // If the deadline stopped the batch, the same command may succeed later.

@@ -144,8 +144,9 @@ export class BatchReporter {
       const again = 'the same command with --resume'
       return left === 0 ? `; ${again} repeats the failed lines` : `; to resume: ${again}`
     }
-    if (this.#context.tracker.sent === 'no') return '; nothing was sent'
-    return left === 0 ? '' : '; a batch without --results cannot be resumed'
+    return left === 0 || this.#context.tracker.sent === 'no'
+      ? ''
+      : '; a batch without --results cannot be resumed'
   }
 }
 

@@ -372,7 +372,7 @@ function createCancelFailure(line: BatchLine, message: string, deadline?: true):
 const cancelDetails = {
   response: { sent: 'yes' },
   unknown: { sent: 'unknown' },
-  'not-sent': { consequence: 'nothing was sent' },
+  'not-sent': { sent: 'no' },
 } as const
 
 /**

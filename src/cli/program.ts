@@ -78,6 +78,7 @@ async function runCommand(
   { run, report }: ProgramOptions,
 ): Promise<CommandResult> {
   const { path, entry, module } = command
+  run.tracker.requests = entry.requests
   const flags = readSharedFlags(path)
   if (path.some(({ given }) => given.some(({ option }) => namesFile(option)))) {
     const { describeFileConflict } = await import('./file-conflicts.ts')
@@ -92,11 +93,9 @@ async function runCommand(
   for (const rules of [sharedFlagRules, module?.flagRules ?? {}]) checkFlagRules(command.givenNames, rules)
   const context = await createContext(host, flags, run)
   try {
-    return await run.tracker.during({ changesData: entry.requests === 'changes' }, async () => {
-      const result = await module?.run(context, command.opts() as never, command.args)
-      await context.output.flush()
-      return result ?? {}
-    })
+    const result = await module?.run(context, command.opts() as never, command.args)
+    await context.output.flush()
+    return result ?? {}
   } catch (error) {
     if (module?.printsFailedBody ?? flags.raw) await printBody(context, error)
     throw error

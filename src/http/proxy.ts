@@ -41,10 +41,7 @@ function parseProxy(given: string, variable: string): HttpProxy {
     : findAddressProblem(address)
   if (problem) {
     const advice = isCut ? '' : ': give HOST:PORT or http://HOST:PORT'
-    throw new CliError('credentials', `${variable} ${problem}${advice}`, {
-      sent: 'no',
-      consequence: 'nothing was sent',
-    })
+    throw new CliError('credentials', `${variable} ${problem}${advice}`, { sent: 'no' })
   }
   const url = new URL(text)
   const { username, password } = url
@@ -110,7 +107,7 @@ export async function openTunnel(socket: Socket, proxy: HttpProxy, target: strin
   if (status === 407 || status === 401) {
     const way = `give them in ${proxy.variable}, percent-encoded, before the host: USER:PASSWORD@${proxy.url.host}`
     throw new CliError('credentials', `${who} requires a valid user name and password: ${status}`, {
-      consequence: `nothing was sent\n${way}`,
+      consequence: way,
     })
   }
   if (Number.isNaN(status)) throw notSent(`${who} did not answer in HTTP`, true)

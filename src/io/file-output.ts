@@ -19,7 +19,7 @@ import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { BasicContext } from '../basic-context.ts'
 import type { Deadline } from '../deadline.ts'
-import { CliError, convertFileErrors, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
+import { CliError, convertFileErrors, describeFileError, hasErrorCode } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget } from './paths.ts'
 import type { SavedData } from './saved-data.ts'
@@ -43,9 +43,6 @@ export interface FileOutput extends Output {
   readonly savedNote: string | undefined
 }
 
-/** Commands open their output before they send anything. */
-const consequence = 'nothing was sent'
-
 /**
  * Opens a file, a device or a pipe for output. An existing file of the user keeps its mode. A write to a
  * device or a pipe fails at the deadline. Throws a `CliError` of kind `file` if the file cannot be written.
@@ -57,9 +54,9 @@ export async function openFileOutput(
   const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
   const openDirect = () =>
     existing?.isFIFO() ? openPipe(target, name) : createWriteStream(target, { flags: 'a' })
-  const sink = isDirect
-    ? createDirectSink(await openDirect(), name, deadline)
-    : createFileSink(target, name, host.uid)
+  const sink = await convertFileErrors(name, async () =>
+    isDirect ? createDirectSink(await openDirect(), name, deadline) : createFileSink(target, name, host.uid),
+  )
   return {
     ...sink,
     isTerminal: false,
@@ -75,11 +72,7 @@ type Sink = Pick<FileOutput, 'write' | 'commit' | 'savePart' | 'discard'>
 
 function createFileSink(target: string, name: string, uid: number | undefined): Sink {
   // A folder such as /proc accepts no file, even if its mode permits writing. So parley creates a test file.
-  try {
-    new TemporaryFile(target, { uid }).remove()
-  } catch (error) {
-    throw toFileFailure(error, name).with({ consequence })
-  }
+  new TemporaryFile(target, { uid }).remove()
   let file: TemporaryFile | undefined
   const begin = () => {
     file ??= new TemporaryFile(target, { uid })
@@ -124,12 +117,8 @@ async function openPipe(path: string, name: string): Promise<Writable> {
     const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     return new Socket({ fd, readable: false, writable: true })
   } catch (error) {
-    const isUnread = hasErrorCode(error, 'ENXIO')
-    throw new CliError(
-      'file',
-      `${name}: ${isUnread ? 'nobody reads this pipe; start its reader first' : describeFileError(error)}`,
-      { consequence },
-    )
+    if (!hasErrorCode(error, 'ENXIO')) throw error
+    throw new CliError('file', `${name}: nobody reads this pipe; start its reader first`)
   }
 }
 

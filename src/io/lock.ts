@@ -17,7 +17,6 @@ interface LockOptions {
   name: string
   deadline: Deadline
   messages: { note(line: string): void }
-  consequence?: string
 }
 
 const heartbeatMs = 1000
@@ -95,10 +94,10 @@ const maxCountedStepMs = 500
  */
 export async function acquireLock(
   target: string,
-  { name, deadline, messages, consequence = 'nothing was sent' }: LockOptions,
+  { name, deadline, messages }: LockOptions,
 ): Promise<FileLock> {
   const path = `${target}.parley-lock`
-  const failure = (why: string) => new CliError('file', `${name}: ${why}`, { consequence })
+  const failure = (why: string) => new CliError('file', `${name}: ${why}`)
   // The monotonic clock of this process measures all times, because the clocks of other machines may differ.
   const start = performance.now()
   const maxWaitMs = deadline.leftMs

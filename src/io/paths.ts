@@ -82,7 +82,7 @@ export function findOutputTarget(
     if (stat) accessSync(path, constants.W_OK)
     return { path, stat, isDirect }
   } catch (error) {
-    throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
+    throw toFileFailure(error, name)
   }
 }
 

@@ -30,7 +30,7 @@ export async function rewriteProfileFile(context: Context, change: Change): Prom
   let held: FileLock | undefined
   try {
     prepareProtected(path, context.host)
-    held = await acquireLock(path, { ...context, name: path, consequence: 'nothing was changed' })
+    held = await acquireLock(path, { ...context, name: path })
     removeLeftovers(path)
     const file = await readProfileFile(context.host, context.messages)
     if (file.version !== undefined && file.version !== version)
@@ -49,7 +49,8 @@ export async function rewriteProfileFile(context: Context, change: Change): Prom
     held.requireHeld()
     if (changed) write(path, changed)
   } catch (error) {
-    if (error instanceof CliError) throw error
+    if (error instanceof CliError)
+      throw error.kind === 'file' ? error.with({ consequence: 'nothing was changed' }) : error
     throw createProfileFileError(path, describeFileError(error))
   } finally {
     held?.release()

@@ -376,7 +376,7 @@ describe('the end of a batch', () => {
     expect(ended.code).toBe(15)
     const late = { message: 'the deadline passed', retry: 'later', deadline: true }
     expect(inOrder(resultsOf(cwd)).map(({ error }) => error)).toMatchObject([
-      { ...late, kind: 'not-sent', exit: 9, sent: 'no', safeToRetry: true, hints: ['nothing was sent'] },
+      { ...late, kind: 'not-sent', exit: 9, sent: 'no', safeToRetry: true },
       { ...late, kind: 'unknown', exit: 10, sent: 'unknown', safeToRetry: false },
       { ...late, kind: 'response', exit: 8, sent: 'yes', safeToRetry: false, body: '{"candidates":[' },
     ])
@@ -407,11 +407,12 @@ describe('the end of a batch', () => {
     const runOnce = (...flags: string[]) =>
       run([...argv, ...flags], { cwd, exchange: unreachable, timers: createIdleClock() })
     const { message, ...error } = JSON.parse((await runOnce('--errors', 'json')).err).error
+    expect(error.hints).toEqual(['nothing was sent'])
     expect(message).toBe('the deadline passed; before that, the connection was refused')
     expect(error).toMatchObject({ kind: 'stopped', exit: 15, sent: 'no', safeToRetry: true, retry: 'later' })
     const again = await runOnce()
     expect(again.code).toBe(15)
-    expect(again.err).toContain('0 ok · 0 failed · 3 not done · 3 s; nothing was sent\n')
+    expect(again.err).toContain('0 ok · 0 failed · 3 not done · 3 s\n')
   })
 
   test('a batch that stops after an answer does not report that nothing was sent', async () => {

@@ -9,7 +9,6 @@ const unlisted = endpoints.sendEvents
 const event = { ...unlisted, inspectCommand: 'parley events list -s s1' }
 const once: DeliveryRules = { repeat: 'unaccepted' }
 
-const nothing = 'nothing was sent'
 const unknownRequest = 'the request was sent, but it is not known whether it was carried out'
 const unknownEvent =
   "the event may have been accepted: check with 'parley events list -s s1' before sending again"
@@ -20,26 +19,26 @@ const failure = 'the request was answered with a failure'
 type Row = [what: string, DeliveryState, string, boolean, boolean, DeliveryRules, failed?: string, string?]
 
 test.each<Row>([
-  ['a list request', 'not-sent', 'no', true, false, listRules, nothing, nothing],
+  ['a list request', 'not-sent', 'no', true, false, listRules],
   ['a list request', 'refused', 'yes', true, false, listRules, undefined, 'nothing was accepted'],
   ['a list request', 'failed', 'yes', true, false, listRules, undefined, failure],
   ['a list request', 'sent', 'unknown', true, false, listRules, undefined, interruptedRequest],
   ['a list request', 'answered', 'yes', true, false, listRules, undefined, 'the answer was cut off'],
   ['a list request', 'done', 'yes', true, false, listRules, undefined, undefined],
-  ['a chat request', 'not-sent', 'no', true, false, chatRules, nothing, nothing],
+  ['a chat request', 'not-sent', 'no', true, false, chatRules],
   ['a chat request', 'refused', 'yes', true, false, chatRules, undefined, 'nothing was accepted'],
   ['a chat request', 'failed', 'yes', true, true, chatRules, undefined, failure],
   ['a chat request', 'sent', 'unknown', true, true, chatRules, unknownRequest, interruptedRequest],
   ['a chat request', 'answered', 'yes', true, true, chatRules, undefined, 'the answer was cut off'],
   ['a chat request', 'done', 'yes', true, true, chatRules, undefined, undefined],
-  ['a request with an event', 'not-sent', 'no', true, false, event, nothing, nothing],
+  ['a request with an event', 'not-sent', 'no', true, false, event],
   ['a request with an event', 'refused', 'yes', true, false, event, undefined, 'nothing was accepted'],
   ['a request with an event', 'failed', 'yes', false, true, event, unknownEvent, unknownEvent],
   ['a request with an event', 'sent', 'unknown', false, true, event, unknownEvent, unknownEvent],
   ['a request with an event', 'answered', 'unknown', false, true, event, unknownEvent, unknownEvent],
   ['a request with an event', 'done', 'yes', false, true, event, undefined, undefined],
   ['an event that no command lists', 'sent', 'unknown', false, true, unlisted, unlistedEvent, unlistedEvent],
-  ['a POST of api', 'not-sent', 'no', true, false, once, nothing, nothing],
+  ['a POST of api', 'not-sent', 'no', true, false, once],
   ['a POST of api', 'refused', 'yes', true, false, once, undefined, 'nothing was accepted'],
   ['a POST of api', 'failed', 'yes', false, true, once, unknownRequest, failure],
   ['a POST of api', 'sent', 'unknown', false, true, once, unknownRequest, interruptedRequest],

@@ -83,7 +83,7 @@ test('after a 404 or 405, parley prints the URL and the setting that contains it
     "  'parley sessions list' lists the sessions; the URL was https://agents.test/v1/sessions/sesn_1/events, from agentsUrl (PARLEY_AGENTS_URL)\n",
   )
   const task = await run(['events', 'run', 'x', '-s', 'sesn_1'], { exchange: answer(404, body) })
-  expect(task.err).toContain("  nothing was sent; 'parley sessions list' lists the sessions; the URL was ")
+  expect(task.err).toContain("  nothing was sent\n  'parley sessions list' lists the sessions; the URL was ")
   const sessions = await run(['sessions', 'list'], { exchange: answer(404, body) })
   expect(sessions.err).toContain('  the URL was https://agents.test/v1/sessions, from agentsUrl')
   const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })

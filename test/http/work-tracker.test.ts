@@ -48,7 +48,7 @@ test('the delivery state of a request is the furthest state of its attempts, and
 
 test('for a run that changes data, the field `sent` ignores requests that only read', () => {
   const tracker = new WorkTracker()
-  open(tracker, { changesData: true })
+  tracker.requests = 'changes'
   const list = tracker.beginCall(listRules)
   list.reach('done')
   list.end()
@@ -62,21 +62,55 @@ test('for a run that changes data, the field `sent` ignores requests that only r
   expect(tracker.sent).toBe('yes')
 })
 
-test('a run that only reads has `sent` "yes" after one completed request, and never reports "nothing was sent"', () => {
-  for (const isToChange of [false, true]) {
-    const tracker = new WorkTracker()
-    if (isToChange) open(tracker, { changesData: true })
-    expect(tracker.interrupt().consequence).toBe(isToChange ? nothing : undefined)
-    if (isToChange) open(tracker, { changesData: false })
-    expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', undefined])
-    const list = tracker.beginCall(listRules)
-    list.reach('sent')
-    list.end()
-    expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['unknown', undefined])
-    tracker.beginCall(listRules).reach('done')
-    expect(tracker.sent).toBe('yes')
-  }
+test('a run that only reads has `sent` "yes" after one completed request, and a run without requests never reports "nothing was sent"', () => {
+  const tracker = new WorkTracker()
+  expect(tracker.interrupt().consequence).toBe(undefined)
+  tracker.requests = 'reads'
+  expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['no', nothing])
+  const list = tracker.beginCall(listRules)
+  list.reach('sent')
+  list.end()
+  expect([tracker.sent, tracker.interrupt().consequence]).toEqual(['unknown', undefined])
+  tracker.beginCall(listRules).reach('done')
+  expect(tracker.sent).toBe('yes')
 })
+
+test.each<[string, CliError, WorkTracker['requests'], DeliveryState | undefined, consequence?: string]>([
+  ['of a file', new CliError('file', 'full'), 'reads', undefined, nothing],
+  ['to connect', new CliError('not-sent', 'refused', { sent: 'no' }), 'changes', 'not-sent', nothing],
+  [
+    'with a hint',
+    new CliError('file', 'full', { consequence: 'a\nb' }),
+    'changes',
+    undefined,
+    `${nothing}\na\nb`,
+  ],
+  [
+    'of a session with its own `sent`',
+    new CliError('stopped', 'no', { sent: 'no' }),
+    'changes',
+    undefined,
+    nothing,
+  ],
+  ['of a session', new CliError('waiting', 'a tool use waits'), 'changes', undefined],
+  ['after a request', new CliError('file', 'full'), 'changes', 'refused'],
+  ['of page 2', new CliError('not-sent', 'refused', { sent: 'no' }), 'reads', 'done'],
+  ['of too many files', new CliError('file', 'EMFILE', { sent: 'unknown' }), 'changes', undefined],
+  ['of a command without requests', new CliError('file', 'full'), undefined, undefined],
+])(
+  'a failure %s reports "nothing was sent" only if the run has sent nothing',
+  (_, failure, requests, state, consequence) => {
+    const { tracker, complete } = startRun()
+    tracker.requests = requests
+    if (state) complete('a', state)
+    const { details } = tracker.addRequestState(failure)
+    expect(details).toEqual({
+      sent: failure.details.sent ?? tracker.sent,
+      mayDuplicate: tracker.mayDuplicate,
+      consequence,
+    })
+  },
+)
 
 /** Starts a run whose calls begin and end by name. */
 function startRun(rules: DeliveryRules = event) {
@@ -99,14 +133,15 @@ describe('message of an interrupted run', () => {
   test('the message of an interrupted run describes its running calls, or else the calls that ended last', () => {
     const { tracker, begin, end } = startRun()
     const refused = 'nothing was accepted'
+    const unknown =
+      "the event may have been accepted: check with 'parley events list -s s1' before sending again"
     begin('a')
     begin('b')
-    end('a', 'refused')
-    expect(tracker.interrupt().consequence).toBe(nothing)
+    end('a', 'sent')
+    expect(tracker.interrupt().consequence).toBe(unknown)
     end('b', 'refused')
-    expect(tracker.interrupt().consequence).toBe(refused)
     begin('c')
-    expect(tracker.interrupt().consequence).toBe(nothing)
+    expect(tracker.interrupt().consequence).toBe(undefined)
     end('c', 'refused')
     expect(tracker.interrupt().consequence).toBe(refused)
     // Read-only calls and batch calls do not change the last message. A batch prints its results itself.
@@ -127,7 +162,7 @@ describe('message of an interrupted run', () => {
 
   test('the message of an interrupted batch is "nothing was sent" only until it sends a request', () => {
     const { tracker, begin, end } = startRun()
-    open(tracker, { changesData: true })
+    tracker.requests = 'changes'
     begin('a', true)
     expect(tracker.interrupt().consequence).toBe(nothing)
     end('a', 'sent')
@@ -136,9 +171,13 @@ describe('message of an interrupted run', () => {
 
   test('the message of an interrupted run describes the unfinished work, the innermost first', async () => {
     const { tracker, begin, end } = startRun()
+    tracker.requests = 'changes'
     const close = open(tracker, { onInterrupt: () => 'the session continues' })
     begin('a')
     expect(tracker.interrupt().consequence).toBe(`${nothing}; the session continues`)
+    const closeResumable = open(tracker, { getResumeCommand: () => ['events', 'run'] })
+    expect(tracker.interrupt().consequence).toBe('the session continues')
+    await closeResumable()
     end('a', 'refused')
     expect(tracker.interrupt().consequence).toBe('the session continues')
     const inner = await tracker.during(
@@ -151,14 +190,17 @@ describe('message of an interrupted run', () => {
   })
 
   test('the message of an interrupted run starts with the accepted request, and then describes the running calls', () => {
-    const { tracker, begin, end } = startRun()
+    const tracker = new WorkTracker()
     open(tracker, { onInterrupt: () => 'the session continues' })
     tracker.beginCall(event).confirm('the task was accepted')
     expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
-    begin('a')
-    const both = `the task was accepted; after that ${nothing}; the session continues`
+    const post = tracker.beginCall(event)
+    expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
+    post.reach('refused')
+    const both = `the task was accepted; after that nothing was accepted; the session continues`
     expect(tracker.interrupt().consequence).toBe(both)
-    end('a', 'done')
+    post.reach('done')
+    post.end()
     expect(tracker.interrupt().consequence).toBe('the task was accepted; the session continues')
   })
 
@@ -211,7 +253,7 @@ describe('`retry` of an interrupted run', () => {
     ['its only answer was read', 'never', chatRules, 'done'],
   ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, state) => {
     const tracker = new WorkTracker()
-    open(tracker, { changesData: true })
+    tracker.requests = 'changes'
     expect([tracker.retry, tracker.sent]).toEqual(['later', 'no'])
     const call = tracker.beginCall(rules)
     call.reach(state)
@@ -229,7 +271,7 @@ describe('`retry` of an interrupted run', () => {
     ['a chat was answered, and the next chat refused', 'later', chatRules, 'done', 'refused'],
   ])('if a run was interrupted, and %s, `retry` is "%s"', (_, retry, rules, first, then) => {
     const { tracker, complete } = startRun(rules)
-    open(tracker, { changesData: true })
+    tracker.requests = 'changes'
     complete('a', first)
     complete('b', then)
     expect(tracker.retry).toBe(retry)
@@ -241,7 +283,7 @@ describe('`retry` of an interrupted run', () => {
       ['sent', 'look-first'],
     ] as const) {
       const { tracker, begin, end, complete } = startRun()
-      open(tracker, { changesData: true })
+      tracker.requests = 'changes'
       complete('a', first)
       for (const name of ['b', 'c', 'd']) {
         begin(name)
@@ -256,7 +298,7 @@ describe('`retry` of an interrupted run', () => {
 
   test('`retry` of a run that can be resumed is "later", unless the answer to an event is missing', () => {
     const tracker = new WorkTracker()
-    open(tracker, { changesData: true })
+    tracker.requests = 'changes'
     const call = tracker.beginCall(event)
     call.reach('done')
     let isResumed = true
@@ -273,7 +315,7 @@ describe('`retry` of an interrupted run', () => {
     const tracker = new WorkTracker()
     tracker.beginCall(listRules).reach('answered')
     expect(tracker.retry).toBe('later')
-    open(tracker, { changesData: true })
+    tracker.requests = 'changes'
     tracker.beginCall(chatRules, true).reach('sent')
     expect(tracker.retry).toBe('never')
   })
@@ -286,7 +328,7 @@ test.each<[string, 'may' | 'cannot', DeliveryRules, first: DeliveryState, then: 
   ['the run only read lists', 'cannot', listRules, 'done', 'sent'],
 ])('if %s, a repetition of the run %s send or bill something twice', (_, verb, rules, first, then) => {
   const { tracker, begin, end, complete } = startRun(rules)
-  if (rules !== listRules) open(tracker, { changesData: true })
+  if (rules !== listRules) tracker.requests = 'changes'
   complete('a', first)
   begin('b')
   expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
@@ -336,7 +378,7 @@ test('a failed run names the file of the text and the file of the rest', async (
 
 test('an interrupted run reports the message of an accepted request even if a later accepted request has no message', () => {
   const tracker = new WorkTracker()
-  open(tracker, { changesData: true })
+  tracker.requests = 'changes'
   tracker.beginCall(event).confirm('the task was accepted')
   tracker.beginCall(event).confirm()
   expect(tracker.interrupt().consequence).toBe('the task was accepted')

@@ -73,7 +73,7 @@ test('--errors github prints a vertical bar before each line of stderr if parley
   const failed = await execute(['chat', 'hi', '--errors', 'github', '-i', 'nowhere'], { cwd })
   expect(failed).toMatchObject({ code: 11 })
   expect(failed.err).toMatch(
-    /^\| parley: nowhere: .*\n::error title=parley chat%3A file \(exit 11\)::nowhere: /,
+    /^\| parley: nowhere: .*\n\| {3}nothing was sent\n::error title=parley chat%3A file \(exit 11\)::nowhere: /,
   )
   const server = await serve(() => child.kill('SIGTERM'))
   const { child, ended } = start(['chat', '--no-stdin', 'hi', '--errors', 'github'], { env: envFor(server) })

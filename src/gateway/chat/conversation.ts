@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { buildRequestBody, type MessagePart } from '../../content/body.ts'
 import { saveAnswerAfterFailure } from '../../content/saved-answer.ts'
 import type { Context } from '../../context.ts'
-import { CliError, toFileFailure } from '../../errors.ts'
+import { CliError, convertFileErrors, toFileFailure } from '../../errors.ts'
 import { toOneLine } from '../../io/escape.ts'
 import { decodeUtf8 } from '../../io/file-content.ts'
 import { writeFileAtomically } from '../../io/file-output.ts'
@@ -49,9 +49,7 @@ export async function openConversation(context: Context, name: string) {
     }
     return read()
   }
-  const given = await open().catch((error: unknown) => {
-    throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
-  })
+  const given = await convertFileErrors(name, open)
   const requireLock = () => held?.requireHeld()
 
   return {

@@ -53,7 +53,7 @@ function createFolderDestination(context: Context, folder: string, fileStem: str
   try {
     requireFolder(path, folder !== '')
   } catch (error) {
-    throw toFileFailure(error, label).with({ consequence: 'nothing was sent' })
+    throw toFileFailure(error, label)
   }
   const create = createNumberedFiles(context, { replaces, isNamed: false })
   return {

@@ -145,7 +145,7 @@ async function askAndSend(
       .catch((error: unknown) => {
         if (!(error instanceof CliError && error.details.deadline)) throw error
         const failure = createOpenError(prompted)
-        const late = { sent: 'no', retry: 'later', deadline: true } as const
+        const late = { retry: 'later', deadline: true } as const
         throw failure.with(late, `${failure.message}: ${error.message}`)
       })
       .finally(() => prompt.close())
@@ -170,7 +170,7 @@ async function askAndSend(
   }
   // With --follow, `send` reports whether the session still waits.
   if (answers.length > 0 && follow) return
-  if (open.size > 0) throw createOpenError(latest).with({ sent: answers.length > 0 ? 'yes' : 'no' })
+  if (open.size > 0) throw createOpenError(latest)
   if (answers.length === 0) context.messages.note('nothing was sent')
 }
 
@@ -193,8 +193,7 @@ function requireListedToolUses(
   isOfService = false,
 ): PendingToolUse[] {
   const { unlisted, pending } = state
-  if (unlisted.length > 0 && isOfService)
-    throw createWaitingError(access, state, unlisted).with({ sent: 'no' })
+  if (unlisted.length > 0 && isOfService) throw createWaitingError(access, state, unlisted)
   if (unlisted.length > 0)
     throw usageError(
       'the last idle event of the input does not name the tool uses that wait: give their ids, or --pending to see which may wait',

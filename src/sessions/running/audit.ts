@@ -121,7 +121,7 @@ export class Audit {
       return audit
     } catch (error) {
       audit.close()
-      throw toFileFailure(error, name).with({ consequence: 'nothing was sent' })
+      throw toFileFailure(error, name)
     }
   }
 

@@ -33,7 +33,7 @@ import {
 export async function runTask(context: Context, plan: RunPlan): Promise<CommandResult> {
   const { caller, parts, task } = plan
   if (task && (await caller.preview(endpoints.sendEvents, { ...parts, body: task.body }))) return {}
-  requireOpenStdout(context.host.stdout, { consequence: 'nothing was sent' })
+  requireOpenStdout(context.host.stdout)
   const audit = await Audit.open(context, plan)
   const run = new SessionRun({ ...context, output: ignoreClosedReader(context.output) }, plan, audit)
   return context.tracker.during(run, () => execute(run)).finally(() => run.follower.close())
@@ -117,11 +117,7 @@ async function confirmRepetition({ context }: SessionRun, repetition: string): P
   if (!canPrompt(context)) return context.messages.warn(`${repetition}: parley sends the task once more`)
   context.messages.warn(repetition)
   if (await withPrompter(context, (prompter) => askYesNo(prompter, 'Send the task once more? [y/N]'))) return
-  throw new CliError('stopped', 'the task was not sent again', {
-    sent: 'no',
-    retry: 'later',
-    consequence: 'nothing was sent',
-  })
+  throw new CliError('stopped', 'the task was not sent again', { sent: 'no', retry: 'later' })
 }
 
 interface FollowedWork {

@@ -82,8 +82,6 @@ export async function sendTask(
     follower.seen.addSent(addIdsFromReceipt(events, receiptEvents))
   } catch (error) {
     if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
-    if (error.kind === 'file' && run.context.tracker.sent === 'no')
-      throw error.with({ consequence: 'nothing was sent' })
     throw explainRefusedTask(run, error, events, follower)
   }
 }

@@ -88,11 +88,7 @@ export function rethrowAsNotSent(error: unknown): never {
   const message = isPastDeadline
     ? 'the deadline passed before the session could be followed'
     : `the session cannot be followed: ${error.message}`
-  throw new CliError(kind, message, {
-    ...error.details,
-    sent: 'no',
-    consequence: fix === undefined ? 'nothing was sent' : `nothing was sent; ${fix}`,
-  })
+  throw new CliError(kind, message, { ...error.details, sent: 'no', consequence: fix })
 }
 
 /**
