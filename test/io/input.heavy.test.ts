@@ -39,6 +39,6 @@ test('G31: after Ctrl-C, a batch sends no request for an unfinished line of its 
   const command = `stty cols 80; ${before} | "$NODE" "$PARLEY" chat --batch /dev/stdin`
   const runs = Array.from({ length: 48 }, () => runAtTerminal(command, temporaryFolder(), [...typed], env))
   for (const { screen } of await Promise.all(runs))
-    expect(screen).toMatch(/\^C.*parley: interrupted: 0 ok · 0 failed/s)
+    expect(screen).toMatch(/\^C.*parley: interrupted: nothing was sent; 0 ok · 0 failed/s)
   expect(server.requests).toEqual([])
 })
