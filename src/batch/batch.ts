@@ -166,11 +166,7 @@ function throwFailure(
     sent,
     retry: retry === 'later' && wouldPayAgain(options, tally) ? 'never' : retry,
   })
-  if (stop) {
-    // If the deadline stopped the batch, the same command may succeed later.
-    const canContinue = stop.kind === 'stopped' && stop.details.deadline
-    throw stop.with(getDetails(canContinue ? { ...stop.details, retry: 'later' } : stop.details))
-  }
+  if (stop) throw stop.with(getDetails(stop.details))
   const { maxFailed } = options
   const { ok, failed, skipped, total } = tally
   if (!failure || failed <= (maxFailed?.getMaxFailed(total) ?? 0)) return

@@ -165,7 +165,7 @@ export class BatchRun implements BatchState {
     const deadline = true
     const isPaused = this.waitingForRetry.length > 0 && this.#pauseCause
     const because = isPaused ? `; before that, ${isPaused.message}` : ''
-    this.#stop(new CliError('stopped', `the deadline passed${because}`, { deadline }))
+    this.#stop(new CliError('stopped', `the deadline passed${because}`, { retry: 'later', deadline }))
     this.phase = 'cancelled'
     for (const line of this.#activeLines) {
       this.#countUnanswered(line)

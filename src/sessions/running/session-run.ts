@@ -5,6 +5,7 @@ import { readEventText } from '../../wire/sessions/session-event.ts'
 import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
 import { describeWorkflowRuns } from '../following/incidents.ts'
+import { createFollowDeadlineError } from '../reconnect-policy.ts'
 import { addSecretSource, explainFollowFailure } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
@@ -156,9 +157,7 @@ export class SessionRun implements SessionClient, WorkHooks {
 
   explain(error: CliError): CliError {
     const isLate = this.taskState !== 'unsent' && this.context.deadline.hasPassed && error.kind === 'not-sent'
-    const failure = isLate
-      ? new CliError('stopped', error.message, { retry: 'later', deadline: true })
-      : convertDeadlineFailure(error)
+    const failure = isLate ? createFollowDeadlineError(error.message) : convertDeadlineFailure(error)
     const resumable = this.taskState === 'unsent' ? failure : this.#addResumeCommand(failure)
     const lines = this.#describeUnansweredCommands()
     if (lines.length === 0) return resumable
