@@ -26,6 +26,7 @@ export interface FailureDetails {
   delivery?: DeliveryState
   sent?: SentStatus
   attempts?: number
+  session?: string | undefined
   /** Default: `never`. */
   retry?: RetryAdvice
   /** If true, repeating the command may send or bill something twice. Default: true if something was sent. */
@@ -54,15 +55,10 @@ export interface FailureDetails {
   response?: { status: number; statusText: string; headers: Record<string, string>; bytes: Uint8Array }
 
   consequence?: string
-  /**
-   * Stderr of a failed command of the user. Only a person sees this text, because it may contain a secret.
-   */
-  commandErrorText?: string
   problems?: string[]
   pendingToolUseIds?: string[]
   /** Arguments of the resume command, without the word `parley`. */
   resumeArguments?: string[]
-  createdSessionId?: string
   /** The received answer; base64 for an image. If `savedFiles` names no file, the message contains the answer. */
   answer?: string
   savedFiles?: string[]

@@ -51,7 +51,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
       ['interrupted', ...states.filter((state) => state !== undefined)].join(': ')
     const { sent, retry, mayDuplicate } = tracker
     const resumeArguments = tracker.getResumeCommand()
-    const known = { sent, retry, mayDuplicate, savedFiles, resumeArguments, attempts: countAttempts() }
+    const known = { sent, retry, mayDuplicate, savedFiles, resumeArguments, ...getRunFacts() }
     // If the run has failed already, its data is saved, and only its failure has the names of the files.
     const state = ended ? formatFailureMessage(ended) : consequence
     const failure = (ended ?? new CliError('stopped', '', known)).with({}, describe(state))
@@ -92,8 +92,8 @@ export async function main(argv: string[], outer: Host): Promise<number> {
     host.exitAfter?.(getWriteDeadline() - host.timers.now())
   }
 
-  function countAttempts(): number | undefined {
-    return reportData.attempts || undefined
+  function getRunFacts(): CliError['details'] {
+    return { attempts: reportData.attempts || undefined, session: reportData.session }
   }
 
   function getCommandName(): string {
@@ -118,7 +118,7 @@ export async function main(argv: string[], outer: Host): Promise<number> {
   }
 
   async function end(thrown: CliError, lastStep = () => {}): Promise<number> {
-    const failure = tracker.addRequestState(thrown).with({ attempts: countAttempts() })
+    const failure = tracker.addRequestState(thrown).with(getRunFacts())
     ended = failure
     const { exitCode } = failure
     const unwritten = await report.write({ exit: exitCode, failure }).then(() => undefined, getMessage)

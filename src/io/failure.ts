@@ -7,7 +7,7 @@ const maxShownProblems = 20
 
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resumeArguments, problems = [] } = error.details
-  const { answer, savedFiles = [], commandErrorText } = error.details
+  const { answer, savedFiles = [] } = error.details
   const [name = '', ...rest] = wrap(`parley: ${toOneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
@@ -19,7 +19,6 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
-  addRemote('the command printed:', commandErrorText && toOneLine(commandErrorText))
   addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
   addRemote('request id:', requestId && toOneLine(requestId, 200))
   // A CI system reads some line starts as commands, so each line of the answer has a prefix.
@@ -36,7 +35,7 @@ export const formatResumeLines = (resumeArguments: readonly string[]): string[] 
 
 /** `signalExit`: exit status of a run that a signal ended. */
 export function renderGithubAnnotation(failure: CliError, command: string, signalExit?: number): string {
-  const shown = failure.with({ answer: undefined, commandErrorText: undefined })
+  const shown = failure.with({ answer: undefined })
   const text = renderFailure(shown, plainStyle, String)
     .replace(/^(?:parley: | {2})/gm, '')
     .trimEnd()
@@ -96,7 +95,7 @@ export function createFailureRecord({ kind, exitCode, message, mayDuplicate, det
     pending: details.pendingToolUseIds,
     hints: details.consequence?.split('\n').map((line) => toOneLine(line, 2000)),
     resume: details.resumeArguments,
-    session: details.createdSessionId && toOneLine(details.createdSessionId, 200),
+    session: details.session && toOneLine(details.session, 200),
     kept: savedFiles.length > 1 ? savedFiles : savedFiles[0],
     body: isWhole ? text : text.slice(0, maxBodyLength),
   }

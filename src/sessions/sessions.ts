@@ -138,7 +138,6 @@ function addSessionId(failure: CliError, session: SessionResource): CliError {
   return failure.with({
     sent: 'yes',
     retry: 'never',
-    createdSessionId: session.id,
     consequence: `${describeCreated(session)}${isOutput ? ', only the output failed' : ''}`,
   })
 }

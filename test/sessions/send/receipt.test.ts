@@ -94,6 +94,7 @@ test.each<[what: string, response: Response, message: string, body?: unknown]>([
     safeToRetry: false,
     retry: isAccepted ? 'never' : 'look-first',
     attempts: 1,
+    session: 's',
     hints: [
       isAccepted
         ? 'do not send it again'
