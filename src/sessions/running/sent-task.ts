@@ -1,7 +1,6 @@
 import { CliError } from '../../errors.ts'
 import { quoteAndShortenName } from '../quoted-name.ts'
 import { createFollowDeadlineError } from '../reconnect-policy.ts'
-import { explainRefusedTask } from '../sending/delivery.ts'
 import { addIdsFromReceipt } from '../sending/receipt.ts'
 import { createResumeCommand } from '../session-command.ts'
 import type { RunPlan } from './plan.ts'
@@ -68,20 +67,15 @@ export async function sendTask(
   known: AuditedTask['known'],
 ): Promise<void> {
   const { audit, follower } = run
-  try {
-    const { receiptEvents, failure } = await postEventsOnce(run, body, {
-      isSingle: false,
-      acceptedText: taskAcceptedText,
-      rerunHint: audit.hasFile ? auditResumeHint : undefined,
-      record(event, reason) {
-        if (event === 'accepted') run.taskState = 'accepted'
-        audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
-      },
-    })
-    if (failure) throw failure
-    follower.seen.addSent(addIdsFromReceipt(events, receiptEvents))
-  } catch (error) {
-    if (!(error instanceof CliError) || run.taskState !== 'unsent') throw error
-    throw explainRefusedTask(run, error, events, follower)
-  }
+  const { receiptEvents, failure } = await postEventsOnce(run, body, {
+    isSingle: false,
+    acceptedText: taskAcceptedText,
+    rerunHint: audit.hasFile ? auditResumeHint : undefined,
+    record(event, reason) {
+      if (event === 'accepted') run.taskState = 'accepted'
+      audit.add({ toolUse: null, task: hash, event, reason, known: event === 'sent' ? known : undefined })
+    },
+  })
+  if (failure) throw failure
+  follower.seen.addSent(addIdsFromReceipt(events, receiptEvents))
 }

@@ -6,7 +6,7 @@ import type { WorkHooks } from '../../work-tracker.ts'
 import { Follower } from '../following/follower.ts'
 import { describeWorkflowRuns } from '../following/incidents.ts'
 import { createFollowDeadlineError } from '../reconnect-policy.ts'
-import { addSecretSource, explainFollowFailure } from '../sending/delivery.ts'
+import { addSecretSource, explainFollowFailure, explainRefusedTask } from '../sending/delivery.ts'
 import type { SessionClient } from '../session.ts'
 import { createResumeCommand } from '../session-command.ts'
 import { needsClientResult } from '../session-state.ts'
@@ -158,7 +158,10 @@ export class SessionRun implements SessionClient, WorkHooks {
   explain(error: CliError): CliError {
     const isLate = this.taskState !== 'unsent' && this.context.deadline.hasPassed && error.kind === 'not-sent'
     const failure = isLate ? createFollowDeadlineError(error.message) : convertDeadlineFailure(error)
-    const resumable = this.taskState === 'unsent' ? failure : this.#addResumeCommand(failure)
+    const resumable =
+      this.taskState === 'unsent'
+        ? explainRefusedTask(this, failure, this.plan.task?.events ?? [], this.follower)
+        : this.#addResumeCommand(failure)
     const lines = this.#describeUnansweredCommands()
     if (lines.length === 0) return resumable
     const { consequence = [], retry } = resumable.details
@@ -224,9 +227,9 @@ export class SessionRun implements SessionClient, WorkHooks {
     const { inspectCommand } = this.parts
     if (kind === 'file')
       return error.with({ ...accepted, consequence: `${taskAcceptedText}; its events: ${inspectCommand}` })
-    const unfollowed = explainFollowFailure(error, {
-      ...accepted,
+    const unfollowed = explainFollowFailure(error, taskAcceptedText).with({
       retry: canRetryLater ? 'later' : 'never',
+      resumeArguments,
     })
     // The message that parley could not follow the session fits only a failure while parley follows it.
     // An earlier failure concerns the response to the task. A failure after the session has stopped concerns

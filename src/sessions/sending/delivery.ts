@@ -1,4 +1,4 @@
-import { CliError, type FailureDetails } from '../../errors.ts'
+import { CliError } from '../../errors.ts'
 import { isRefusedSecret } from '../../http/retry.ts'
 import { endpoints } from '../../wire/endpoints.ts'
 import { isPermanentServiceError } from '../../wire/sessions/events-page.ts'
@@ -30,7 +30,7 @@ export async function deliverEvents(
     onInterrupt: () => (follow && isAccepted ? describeFollowCommand(command) : undefined),
     explain: (failure) =>
       isAccepted
-        ? explainAfterAcceptance(failure, command, listed, follower)
+        ? explainAfterAcceptance(failure, command, listed, follower).with({ retry: 'never' })
         : explainRefusedTask(access, failure, parseSentEvents(body), follower),
   }
   await context.tracker.during(hooks, send).finally(() => follower?.close())
@@ -76,19 +76,16 @@ export async function deliverEvents(
 /** Throws the failure of a follower that could not be opened, and adds that parley sent nothing. */
 export function rethrowAsNotSent(error: unknown): never {
   if (!(error instanceof CliError)) throw error
-  const { status, consequence, delivery, deadline } = error.details
+  const { delivery, deadline } = error.details
   // A failure before any request, for example of a file, is not about the session and stays unchanged. The
   // error of an endless list (kind `response`) has no delivery state either, but is about the session.
   if (delivery === undefined && !deadline && error.kind !== 'response') throw error
   const kind = error.kind === 'unknown' || error.kind === 'stopped' ? 'not-sent' : error.kind
-  // Only these consequences help here: the source of a refused secret or, after a 404, the command that lists
-  // the sessions.
-  const fix = isRefusedSecret(error) || status === 404 ? consequence : undefined
   const isPastDeadline = error.kind === 'stopped' && deadline
   const message = isPastDeadline
     ? 'the deadline passed before the session could be followed'
     : `the session cannot be followed: ${error.message}`
-  throw new CliError(kind, message, { ...error.details, sent: 'no', consequence: fix })
+  throw new CliError(kind, message, { ...error.details, sent: 'no' })
 }
 
 /**
@@ -118,25 +115,24 @@ function explainAfterAcceptance(
   listed: readonly SessionEvent[],
   follower: Follower | undefined,
 ): CliError {
-  const known = { retry: 'never' } as const
-  if (error.kind === 'waiting' || error.kind === 'stuck') return error.with(known)
+  if (error.kind === 'waiting' || error.kind === 'stuck') return error
   if (error.kind === 'file') {
     const ids = listed.flatMap(({ id }) => id ?? []).map((id) => quoteAndShortenName(id))
     const named = ids.length > 0 ? `; ids: ${ids.join(', ')}` : ''
-    return error.with({ ...known, consequence: `${acceptedText}, only the output failed${named}` })
+    return error.with({ consequence: `${acceptedText}, only the output failed${named}` })
   }
-  if (isGone(error)) return explainFollowFailure(error, { retry: 'never', consequence: acceptedText })
+  if (isGone(error)) return explainFollowFailure(error, acceptedText)
   const hint = `${acceptedText}; to follow the session: ${command}`
   const waiting = follower?.describeWaitingToolUses()
   if (error.kind === 'stopped') {
     const { consequence = describeFollowCommand(command), ...more } = waiting ?? {}
-    return error.with({ ...known, ...more, consequence: `${acceptedText}\n${consequence}` })
+    return error.with({ ...more, consequence: `${acceptedText}\n${consequence}` })
   }
   const { consequence = hint } = error.details
   // A failure of kind `response` may be about the response to the sent events, so it does not get the message
   // "could not be followed".
-  if (error.kind === 'response') return error.with({ ...known, consequence })
-  return explainFollowFailure(error, { retry: 'never', consequence: hint })
+  if (error.kind === 'response') return error.with({ consequence })
+  return explainFollowFailure(error, hint)
 }
 
 /**
@@ -145,18 +141,17 @@ function explainAfterAcceptance(
  * its old kind may suggest repeating the command. If the service refused a secret, the source of the secret
  * is added to the consequence.
  */
-export function explainFollowFailure(error: CliError, more: FailureDetails): CliError {
+export function explainFollowFailure(error: CliError, consequence: string): CliError {
   const { response: _, retryAfterSeconds: __, ...details } = error.details
   const isFinal = isPermanentServiceError(error)
   const message = isFinal ? error.message : `the session could not be followed: ${error.message}`
   const keepsKind = isFinal || isGone(error) || error.kind === 'credentials' || error.kind === 'payment'
-  const consequence = addSecretSource(more.consequence, error)
   const kind = keepsKind ? error.kind : 'response'
-  return new CliError(kind, message, { ...details, ...more, consequence })
+  return new CliError(kind, message, { ...details, consequence: addSecretSource(consequence, error) })
 }
 
 /** If the service refused the secret, appends the consequence of the failure, which names the secret's source. */
-export const addSecretSource = (consequence: string | undefined, failure: CliError): string | undefined =>
+export const addSecretSource = (consequence: string, failure: CliError): string =>
   isRefusedSecret(failure) && failure.details.consequence !== undefined
     ? `${consequence}\n${failure.details.consequence}`
     : consequence
