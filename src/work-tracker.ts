@@ -129,7 +129,7 @@ export class WorkTracker {
   addRequestState(failure: CliError): CliError {
     const { sent = this.sent, mayDuplicate = this.mayDuplicate, consequence } = failure.details
     // A failure of another kind, without its own `sent`, describes a session or an answer.
-    const isOfRequest = failure.details.sent !== undefined || /^(file|not-sent)$/.test(failure.kind)
+    const isOfRequest = failure.details.sent !== undefined || ['file', 'not-sent'].includes(failure.kind)
     const lines = [sent === 'no' && isOfRequest ? this.#unsentText : undefined, consequence]
     const text = lines.filter((line) => line !== undefined).join('\n')
     return failure.with({ sent, mayDuplicate, consequence: text || undefined })

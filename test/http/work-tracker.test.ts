@@ -156,7 +156,7 @@ describe('message of an interrupted run', () => {
   test('the message of an interrupted run describes the running call that got the furthest', () => {
     const tracker = new WorkTracker()
     tracker.beginCall(chatRules).reach('sent')
-    tracker.beginCall(chatRules)
+    tracker.beginCall(chatRules).reach('refused')
     expect(tracker.interrupt().consequence).toBe('the request was sent; it may have been carried out')
   })
 
@@ -225,7 +225,9 @@ test('a failure has the resume command of the failed work, unless the cause is a
   expect(await failing(new CliError('file', 'full'))).toMatchObject({ details: resumed })
   const closed = new OutputClosedError()
   expect(await failing(closed)).toBe(closed)
-  const bug = { kind: 'unexpected', details: { ...resumed, sent: 'unknown' } }
+  tracker.requests = 'changes'
+  const consequence = expect.stringMatching(/; nothing was sent$/)
+  const bug = { kind: 'unexpected', details: { ...resumed, sent: 'unknown', consequence } }
   expect(await failing(new TypeError('no such method'))).toMatchObject(bug)
 })
 
@@ -334,6 +336,22 @@ test.each<[string, 'may' | 'cannot', DeliveryRules, first: DeliveryState, then: 
   expect(tracker.mayDuplicate).toBe(rules !== listRules && first !== 'refused')
   end('b', then)
   expect(tracker.mayDuplicate).toBe(verb === 'may')
+})
+
+test('for a batch, the field `sent` is "unknown" after one request without an answer', () => {
+  const { tracker, begin, complete } = startRun(chatRules)
+  complete('a', 'sent')
+  complete('b', 'done')
+  expect(tracker.sent).toBe('yes')
+  begin('c', true)
+  begin('d')
+  expect(tracker.sent).toBe('unknown')
+})
+
+test('the unfinished work may replace `retry` of an interrupted run', () => {
+  const tracker = new WorkTracker()
+  open(tracker, { describeRerun: () => ({ retry: 'look-first' }) })
+  expect(tracker.retry).toBe('look-first')
 })
 
 test('a repetition of a run with a running request may send or bill something twice', () => {
