@@ -84,6 +84,10 @@ test('after a 404 or 405, parley prints the URL and the setting that contains it
   )
   const task = await run(['events', 'run', 'x', '-s', 'sesn_1'], { exchange: answer(404, body) })
   expect(task.err).toContain("  nothing was sent\n  'parley sessions list' lists the sessions; the URL was ")
+  const refused = await run(['events', 'run', 'x', '-s', 'sesn_1'], { exchange: answer(405, body) })
+  expect(refused.err).toContain(
+    '  nothing was sent\n  the URL was https://agents.test/v1/sessions/sesn_1/events',
+  )
   const sessions = await run(['sessions', 'list'], { exchange: answer(404, body) })
   expect(sessions.err).toContain('  the URL was https://agents.test/v1/sessions, from agentsUrl')
   const api = await run(['api', 'gateway', '/v1/x'], { exchange: answer(405, body) })
