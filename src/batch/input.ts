@@ -126,6 +126,7 @@ export class BatchTally {
  */
 export function recordAnswerUsage(line: BatchLine, usage: AnswerTokenCounts | undefined): void {
   addCountsToSums(line.usage, usage, line.answers++)
+  line.tally.hasAnswer = true
   line.tally.tokens += countKnownTokens({ ...usage })
   line.tally.hasUncountedAnswer ||= typeof usage?.totalTokens !== 'number'
 }

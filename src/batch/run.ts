@@ -118,7 +118,6 @@ export class BatchRun implements BatchState {
       const failure = line.failure ?? line.call.addReceivedPart?.(interrupted)
       if (!failure || !isPaid) continue
       this.mayDuplicate = true
-      this.tally.hasAnswer ||= line.answers > 0
       const text = formatFailedResult(line, reporter.describe(withLineDetails(failure, line)))
       this.#countFailure(failure)
       try {
@@ -303,7 +302,6 @@ export class BatchRun implements BatchState {
   async #finishLine(line: BatchLine, outcome: BatchLineAnswer | CliError): Promise<void> {
     const { tally } = this
     const { reporter } = this.#options
-    tally.hasAnswer ||= line.answers > 0
     try {
       if (outcome instanceof CliError) {
         const error = withLineDetails(outcome, line)
