@@ -78,6 +78,7 @@ test('a run that only reads has `sent` "yes" after one completed request, and a 
 test.each<[string, CliError, WorkTracker['requests'], DeliveryState | undefined, consequence?: string]>([
   ['of a file', new CliError('file', 'full'), 'reads', undefined, nothing],
   ['to connect', new CliError('not-sent', 'refused', { sent: 'no' }), 'changes', 'not-sent', nothing],
+  ['to connect for a list', new CliError('not-sent', 'refused'), 'changes', undefined, nothing],
   [
     'with a hint',
     new CliError('file', 'full', { consequence: 'a\nb' }),
