@@ -407,6 +407,12 @@ test('events run warns before the session is idle if a tool use that the policy 
   expect(eventsOf(agent)).toEqual(['not-asked'])
 })
 
+test('events run warns that a tool use ran if the session waits only for another tool use', async () => {
+  const agent = openAgent({ rounds: [[denied('allow'), uses('t2', 'ls')]], policy: { rules: [denyRm] } })
+  expect((await agent.runTask()).code).toBe(12)
+  expect(eventsOf(agent)).toContain('not-asked')
+})
+
 test('events run denies a tool use that waits for its result, and does not warn that it ran', async () => {
   const agent = openAgent({ history: old(), rounds: [[denied('allow'), waitsFor('t1')]], policy })
   expect((await agent.runTask()).code).toBe(14)
