@@ -13,7 +13,7 @@ import type { AnswerPartOutcome } from '../continued-answer.ts'
 import { detectImageFormat } from './format.ts'
 import { type ImageSaveOptions, saveImages } from './saving.ts'
 
-interface ImageReaderOptions extends ImageSaveOptions {
+interface ImageReaderOptions extends Omit<ImageSaveOptions, 'earlier'> {
   /** Called for each part of the answer. A failed part without token counts may be skipped. */
   onSummary(summary: AnswerSummary): void
 }
@@ -32,9 +32,9 @@ export function createImageReader(context: Context, reading: ImageReaderOptions)
   let saved = 0
 
   async function saveFoundImages(): Promise<void> {
-    const found = finder.images.slice(saved)
+    const earlier = saved
     saved = finder.images.length
-    await saveImages(context, found, reading)
+    if (saved > earlier) await saveImages(context, finder.images.slice(earlier), { ...reading, earlier })
   }
 
   async function withSavedBody(failure: CliError): Promise<CliError> {

@@ -8,6 +8,7 @@ import { escapeShellWord } from '../../io/shell-quote.ts'
 import type { Timers } from '../../timers.ts'
 
 export interface ImageDestination {
+  readonly maxImages?: number
   readonly file?: FileOutput
   /**
    * Saves an image. Returns the path for printing, or `undefined` if the image was written to stdout.
@@ -35,11 +36,9 @@ export async function openImageDestination(
 function createStdoutDestination({ output }: Context): ImageDestination {
   if (output.isTerminal)
     throw usageError('-o - would write an image to the terminal: redirect stdout, or name a file')
-  let isWritten = false
   return {
+    maxImages: 1,
     async save(bytes) {
-      if (isWritten) throw new CliError('file', '-o - can write only one image: use -o FILE or -o FOLDER/')
-      isWritten = true
       await output.write(bytes)
       await output.flush()
       return undefined

@@ -12,6 +12,7 @@ import { detectImageFormat, findWrongExtension } from './format.ts'
 
 export interface ImageSaveOptions {
   destination: ImageDestination
+  earlier?: number
   warn(message: string): void
   onSaved(path: string, image: { bytes: Uint8Array; extension: string }): Promise<void>
 }
@@ -21,25 +22,33 @@ export interface ImageSaveOptions {
  * and continues. At the end, throws a `CliError` with all failures.
  */
 export async function saveImages(context: Context, images: FoundImage[], options: ImageSaveOptions) {
+  const { destination, earlier = 0 } = options
+  const count = images.length + earlier
+  const tooMany =
+    count > (destination.maxImages ?? Infinity)
+      ? `-o - can write only one image, and the answer has ${count}: use -o FILE or -o FOLDER/`
+      : undefined
   const failures: CliError[] = []
   let closed: OutputClosedError | undefined
-  for (const found of images) {
+  for (const [index, found] of images.entries()) {
+    const refusal = tooMany === undefined ? undefined : new CliError('file', `image ${earlier + index + 1}`)
     try {
-      await saveImage(context, found, options)
+      await saveImage(context, found, { ...options, refusal })
     } catch (error) {
       if (error instanceof OutputClosedError) closed = error
       else failures.push(toFailure(error))
     }
   }
-  if (failures.length > 0) throw summarize(failures, images.length)
+  if (failures.length > 0) throw summarize(failures, images.length, tooMany)
   if (closed) throw closed
 }
 
-function summarize(failures: CliError[], count: number): CliError {
+function summarize(failures: CliError[], count: number, cause: string | undefined): CliError {
   const [first] = failures as [CliError]
-  if (failures.length === 1) return first.with({ sent: 'yes' })
+  if (failures.length === 1 && cause === undefined) return first.with({ sent: 'yes' })
   const problems = failures.map(({ message }) => message)
-  const what = `${failures.length} of ${count} images were not saved, or their paths were not printed`
+  const what =
+    cause ?? `${failures.length} of ${count} images were not saved, or their paths were not printed`
   return new CliError(first.kind, what, {
     sent: 'yes',
     problems,
@@ -53,13 +62,14 @@ const binary = { extension: 'bin' }
 async function saveImage(
   context: Context,
   found: FoundImage,
-  { destination, onSaved, warn }: ImageSaveOptions,
+  { destination, onSaved, warn, refusal }: ImageSaveOptions & { refusal: CliError | undefined },
 ): Promise<void> {
   const { mimeType } = found
   const bytes = await decode(context, found)
   const format = await detectImageFormat(bytes, mimeType).catch((error: unknown) => {
     throw saveAnswerAfterFailure(context, toFailure(error), bytes, binary)
   })
+  if (refusal) throw saveAnswerAfterFailure(context, refusal, bytes, format ?? binary)
   if (!format) {
     const declared = mimeType ? ` (declared as ${mimeType})` : ''
     const failure = createResponseError(`the service sent an unknown image format${declared}`)
