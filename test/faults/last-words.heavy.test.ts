@@ -73,7 +73,10 @@ testFaultsOnce('G: parley reports after SIGINT whether something was sent', [
   }),
   ...(
     [
-      [sendArgv, { sent: 'unknown', safeToRetry: false, retry: 'look-first', attempts: 1 }],
+      [
+        sendArgv,
+        { sent: 'unknown', safeToRetry: false, retry: 'look-first', attempts: 1, session: 'sesn_1' },
+      ],
       [['chat', 'hi'], { sent: 'unknown', safeToRetry: false, retry: 'later', attempts: 1 }],
     ] as const
   ).map(([argv, fields]) =>
