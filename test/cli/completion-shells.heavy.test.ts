@@ -128,35 +128,30 @@ const profiles: [typed: string, called: string][] = [
   ['parley config delete \\$\t', '<config><delete><$(touch pwned)>'],
 ]
 
-for (const shell of shells) {
-  const { name } = shell
-  describe(`${name}`, () => {
-    test(`${name} completion offers every flag that a command accepts (needs ${name})`, async () => {
-      const home = await createHome(shell)
-      for (const { commandNames, ownFlags, sharedFlags } of await loadAllCommands(rootCommandEntry)) {
-        const env = { ...environment(home), WORDS: commandNames.join(' ') }
-        const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
-        const all = [...ownFlags, ...sharedFlags].flatMap(({ short, long }) => [short, long].filter(Boolean))
-        expect(new Set(stdout.trim().split('\n')), commandNames.join(' ')).toEqual(new Set(all))
-      }
-    })
-
-    describe(`${name} on a terminal (needs ${name} and script)`, () => {
-      test(`${name} completes words without starting parley`, async () => {
-        const home = await createHome(shell)
-        const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
-        expect(called).toEqual(completed.map(([, called]) => called))
-      })
-
-      test(`${name} loads the completion from the file in its completion folder`, async () => {
-        const home = await createHome(shell)
-        const line = 'parley cha\t--fail-on-c\t'
-        const called = type(shell, home, [shell.find, line, line])
-        expect(called).toEqual(['<chat><--fail-on-cut>', '<chat><--fail-on-cut>'])
-      })
-    })
+describe.each(shells.map((shell) => [shell.name, shell] as const))('%s', (name, shell) => {
+  test(`${name} completion offers every flag that a command accepts (needs ${name})`, async () => {
+    const home = await createHome(shell)
+    for (const { commandNames, ownFlags, sharedFlags } of await loadAllCommands(rootCommandEntry)) {
+      const env = { ...environment(home), WORDS: commandNames.join(' ') }
+      const { stdout } = spawnSync(name, ['-c', shell.flags], { env, encoding: 'utf8' })
+      const all = [...ownFlags, ...sharedFlags].flatMap(({ short, long }) => [short, long].filter(Boolean))
+      expect(new Set(stdout.trim().split('\n')), commandNames.join(' ')).toEqual(new Set(all))
+    }
   })
-}
+
+  test(`${name} completes words without starting parley (needs ${name} and script)`, async () => {
+    const home = await createHome(shell)
+    const called = type(shell, home, [shell.load, ...completed.map(([typed]) => typed)])
+    expect(called).toEqual(completed.map(([, called]) => called))
+  })
+
+  test(`${name} loads the completion from the file in its completion folder (needs ${name} and script)`, async () => {
+    const home = await createHome(shell)
+    const line = 'parley cha\t--fail-on-c\t'
+    const called = type(shell, home, [shell.find, line, line])
+    expect(called).toEqual(['<chat><--fail-on-cut>', '<chat><--fail-on-cut>'])
+  })
+})
 
 test('bash completes words with = : and @ if COMP_WORDBREAKS has none of them (needs bash and script)', async () => {
   const [bash] = shells as [Shell]

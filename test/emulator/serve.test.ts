@@ -1,21 +1,11 @@
-import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { realTimers } from '../../src/timers.ts'
 import { documentedBetas } from '../../src/wire/sessions/betas.ts'
 import { execute, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { rejected, run } from '../harness/run.ts'
 
-let running: ChildProcess | undefined
-afterEach(() => {
-  running?.kill('SIGKILL')
-})
-
-async function serve(...argv: string[]): Promise<StartedEmulator> {
-  const served = await startEmulator(argv)
-  running = served.child
-  return served
-}
+const serve = (...argv: string[]) => startEmulator(argv)
 
 type Init = { path?: string; body?: string; headers?: object }
 const call = ({ baseUrl, accessToken }: StartedEmulator, init: Init = {}) =>

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { execute, type StartedEmulator, startEmulator } from '../harness/process.ts'
 import { serve } from '../harness/server.ts'
 
@@ -10,20 +10,14 @@ const token = 'canary-serve-91ac'
 const path = '/alpha_cli/v1beta/models/alpha-2.5-pro:generateContent'
 const body = '{"contents":[{"role":"user","parts":[{"text":"Say hello"}]}]}'
 
-let shared: Promise<StartedEmulator> | undefined
-const children: ChildProcess[] = []
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL')
+/** Emulator without extra flags that several tests share, because each start takes time. */
+let shared: StartedEmulator
+beforeAll(async () => {
+  shared = await serveWith()
 })
+afterAll(() => void shared.child.kill())
 
-/** Returns the emulator that several tests share, because each start takes time. It has no extra flags. */
-const getSharedEmulator = () => (shared ??= serveWith())
-
-async function serveWith(...argv: string[]): Promise<StartedEmulator> {
-  const served = await startEmulator(['--access-token', token, '--api-key', token, ...argv])
-  children.push(served.child)
-  return served
-}
+const serveWith = (...argv: string[]) => startEmulator(['--access-token', token, '--api-key', token, ...argv])
 
 const readPeakMiB = ({ pid }: ChildProcess) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
@@ -63,7 +57,7 @@ const expectAnswer = async (served: StartedEmulator, bytes = formatPost([])) =>
 
 describe('W: parley serve resists hostile requests', () => {
   test('W01: parley serve listens on loopback only (needs /proc)', async () => {
-    const { port } = await getSharedEmulator()
+    const { port } = shared
     const hex = port.toString(16).toUpperCase().padStart(4, '0')
     const listening = ['/proc/net/tcp', '/proc/net/tcp6']
       .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
@@ -87,13 +81,13 @@ describe('W: parley serve resists hostile requests', () => {
     ['a request to another host name (DNS rebinding)', formatPost(['Host: evil.test'])],
     ['a request without a Host header', 'GET / HTTP/1.0\r\n\r\n'],
   ])('W03: parley serve answers 403 to %s', async (_, bytes) => {
-    const answer = await exchangeBytes(await getSharedEmulator(), bytes)
+    const answer = await exchangeBytes(shared, bytes)
     expect(getStatus(answer)).toBe(403)
     expect(answer).not.toMatch(/access-control/i)
   })
 
   test.each(['localhost', '[::1]:80'])('W03: parley serve accepts a request to the host %s', async (host) => {
-    await expectAnswer(await getSharedEmulator(), formatPost([`Host: ${host}`]))
+    await expectAnswer(shared, formatPost([`Host: ${host}`]))
   })
 
   test('W05: parley serve exits with 11 if the port is in use', async () => {
@@ -137,7 +131,7 @@ describe('W: parley serve resists hostile requests', () => {
     [400, 'both Content-Length and chunked encoding', formatPost(['Transfer-Encoding: chunked'])],
     [404, 'a path with encoded .. segments', formatPost([], '/..%2f..%2fetc/passwd')],
   ])('W06, W07: parley serve answers %i to %s', async (expected, _, bytes) => {
-    const served = await getSharedEmulator()
+    const served = shared
     expect(getStatus(await exchangeBytes(served, bytes))).toBe(expected)
     await expectAnswer(served)
   })

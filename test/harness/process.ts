@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { onTestFinished, TestRunner } from 'vitest'
 import { childEnvironment } from './environment.ts'
 import { credentials, homeVariables, temporaryFolder } from './run.ts'
 
@@ -119,9 +120,10 @@ export interface StartedEmulator {
   log(): string
 }
 
-/** Starts the built `parley serve` and reads its startup line. */
+/** Starts the built `parley serve` and reads its startup line. A test ends the process at its end, a hook does not. */
 export async function startEmulator(argv: string[] = [], options?: ProcessOptions): Promise<StartedEmulator> {
   const { child } = start(['serve', ...argv], options)
+  if (TestRunner.getCurrentTest() !== undefined) onTestFinished(() => void child.kill('SIGKILL'))
   let log = ''
   child.stderr?.on('data', (chunk) => {
     log += chunk

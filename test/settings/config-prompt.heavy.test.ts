@@ -1,11 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { configFolder, readText, temporaryFolder } from '../harness/run.ts'
+import { configFolder, readJson, readText, temporaryFolder } from '../harness/run.ts'
 import { runAtTerminal } from '../harness/typing.ts'
 
 const set = '"$NODE" "$PARLEY" config set accessToken'
-const saved = (cwd: string) => join(cwd, configFolder, 'config.json')
+const file = join(configFolder, 'config.json')
+const readToken = (cwd: string) => readJson(cwd, file).profiles.default.accessToken
 
 test('config set hides a typed secret and then restores the echo of the terminal (needs script)', async () => {
   const cwd = temporaryFolder()
@@ -14,14 +15,14 @@ test('config set hides a typed secret and then restores the echo of the terminal
   expect(screen).toMatch(/ echo /)
   expect(screen).toMatch(/ icanon /)
   expect(screen).not.toContain('canary')
-  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+  expect(readToken(cwd)).toBe('canary-1')
 })
 
 test('config set prints a prompt without control codes if stderr is not a terminal (needs script)', async () => {
   const cwd = temporaryFolder()
   const { code, screen } = await runAtTerminal(`${set} 2>&1 | cat`, cwd, [['(not shown): ', 'canary-1\r']])
   expect({ code, screen }).toEqual({ code: 0, screen: 'accessToken (not shown): \r\n' })
-  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+  expect(readToken(cwd)).toBe('canary-1')
 })
 
 test.each([
@@ -36,7 +37,7 @@ test.each([
   expect(screen).toMatch(/ echo /)
   expect(screen).toMatch(/ icanon /)
   expect(screen).not.toContain('canary')
-  expect(existsSync(saved(cwd))).toBe(false)
+  expect(existsSync(join(cwd, file))).toBe(false)
 })
 
 test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg prompts again (needs bash, script)', async () => {
@@ -50,5 +51,5 @@ test('V40: Ctrl-Z at the prompt for a secret restores the terminal, and fg promp
   ])
   expect(screen).toMatch(/Stopped[\s\S]* echo /)
   expect(screen).not.toContain('canary')
-  expect(JSON.parse(readFileSync(saved(cwd), 'utf8')).profiles.default.accessToken).toBe('canary-1')
+  expect(readToken(cwd)).toBe('canary-1')
 })
