@@ -166,6 +166,7 @@ describe.each(versions)('packed package on Node %s', (version) => {
     ['events list --type agent.message', 'agent.message'],
     ['events follow --history --raw', 'session.status_idle'],
     ['events send --interrupt --beta nonsense', 2],
+    ['sessions show sesn_1', 'idle'],
     ['api agents /v1/sessions/sesn_1/events --paginate -o page.ndjson'],
     ['api agents /v1/sessions --profile demo --set agent=a --set environment_id=e', 'sesn_'],
     ['config set accessToken', '', 'canary-1234\n'],
