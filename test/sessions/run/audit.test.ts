@@ -51,13 +51,16 @@ const sentAtMs = Date.parse(time)
 const sent = use('sent', { rest: 'r1' })
 const isSent = { sent: { sentAtMs, lastIdleEvent: 'r1' } }
 const badTime = { sent: { sentAtMs: Number.NaN, lastIdleEvent: undefined } }
+const badRest = { sent: { sentAtMs, lastIdleEvent: undefined } }
 const hasResult = (isError: boolean) => ({ is: 'has-result', result: { text: 'a', isError } })
 const torn = use('start').slice(0, 40)
 test.each<[title: string, lines: string[], reply: object | undefined]>([
   ['a result with an invalid is_error', [use('end', result('a', { is_error: 'true' }))], hasResult(false)],
+  ['a result of a failed command', [use('end', result('a', { is_error: true }))], hasResult(true)],
   ['an "end" line without a result (earlier version)', [use('start'), use('end')], { is: 'executing' }],
   ['a sent reply', [sent], { is: 'posting', ...isSent }],
   ['a sent reply with an invalid time', [use('sent', { time: 'noon' })], { is: 'posting', ...badTime }],
+  ['a sent reply with an invalid idle event', [use('sent', { rest: 5 })], { is: 'posting', ...badRest }],
   ['an accepted reply', [sent, use('accepted')], { is: 'closed', ...isSent }],
   ['a refused reply', [sent, use('refused')], { is: 'deciding' }],
   ['a reply of unknown delivery', [sent, use('unknown')], { is: 'unconfirmed', ...isSent }],
@@ -75,10 +78,29 @@ test.each<[title: string, denial: string, lines: string[]]>([
   ['a denial by a rule', 'deny bash t1 (rules[2]: no)', [denied({ by: 'rule', rule: 2, reason: 'no' })]],
   ['a denial with input', 'deny bash {"command":"ls"} t1 (default)', [denied({ input: { command: 'ls' } })]],
   ['a posted denial', 'deny bash t1 (default)', [denied(), use('sent'), use('accepted')]],
+  ['a denied tool use that ran', 'ran despite deny bash t1 (default)', [denied({ event: 'not-asked' })]],
   ['a denial and a later allow', 'none', [denied(), use('decision', { decision: 'allow' })]],
   ['a denial and the reply of another client', 'none', [denied(), use('answered-elsewhere')]],
 ])('from an audit file with %s, parley restores this denial of a tool use: %s', async (_, denial, lines) => {
   expect(await readAudit(lines, (audit) => audit.denied.get('t1')?.text ?? 'none')).toBe(denial)
+})
+
+test('Audit.add records a denial, also without a file', async () => {
+  const audit = await openIn(temporaryFolder(), undefined)
+  audit.add({ toolUse: 't1', event: 'decision', decision: 'deny', by: 'default', name: 'bash' })
+  audit.close()
+  expect(audit.denied.get('t1')?.text).toBe('deny bash t1 (default)')
+})
+
+test.each([
+  ['never', use('decision'), -Infinity, 1],
+  ['at the time of the line', use('answered-elsewhere'), sentAtMs, 1],
+  ['never', line({ event: 'start' }), -Infinity, 0],
+])('an earlier run found another answer %s if the audit file has %s', async (_, text, at, count) => {
+  expect(await readAudit([text], (audit) => [audit.answeredElsewhereAt, audit.replies.size])).toEqual([
+    at,
+    count,
+  ])
 })
 
 const decided = (input: unknown, more: object = {}) =>
@@ -129,6 +151,7 @@ test.each<[title: string, lines: string[], commands: string[]]>([
     ['x t1: failed'],
   ],
   ['a failed command before the last task', [failed, task('sent')], []],
+  ['an accepted error', [use('accepted', result('a', { is_error: true }))], []],
   ['a line without a tool use', [line({ event: 'start', name: 'x' })], []],
 ])('events run reports failed or unfinished commands since the last task: %s', async (_, lines, commands) => {
   expect(await readAudit(lines, (audit) => [...audit.failedCommands.values()])).toEqual(commands)
