@@ -168,7 +168,8 @@ export class LimitEnforcer {
         await this.#post()
       } catch (error) {
         const refusal = error instanceof CliError && error.kind !== 'file' ? error : undefined
-        if (refusal && this.#workEnd.passed === this.#workEnd) return undefined
+        // The work ended during the attempt, so the refusal does not matter.
+        if (refusal && (this.#hasEnded || this.#workEnd.passed === this.#workEnd)) continue
         parts.deadline.pass()
         follower.close()
         return refusal ? this.#createRefusedInterruptError(refusal) : error

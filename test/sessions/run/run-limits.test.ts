@@ -119,6 +119,17 @@ test('events run prints the answer and does not repeat its interrupt if the turn
   expect(service.listAuditEvents()).toEqual(['sent', 'accepted', 'interrupt', 'refused', 'done'])
 })
 
+test('events run prints the answer if the service refuses its interrupt because the turn has just ended', async () => {
+  const service = open([soFar, request(200), shown(endTurn, { after: 1_200 })], {
+    // The refusal arrives while parley reads the list after the idle event.
+    latencyMs: 700,
+    posts: [firstInterrupt({ fault: { status: 400 } })],
+  })
+  const { code, out, err } = await service.runTask([...limit, '--last'])
+  expect([code, out, service.countInterrupts()], err).toEqual([0, 'so far\n', 1])
+  expect(err).toContain('--max-total-tokens is 100; the agent has already finished\n')
+})
+
 test('events run exits with 15 at once if its interrupt is refused, and a rerun interrupts again', async () => {
   const service = open([request(200)], {
     posts: [firstInterrupt({ fault: { status: 400 } })],
