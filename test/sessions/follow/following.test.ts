@@ -659,6 +659,7 @@ test.each<[decision: 'stops' | 'continues', about: string, past: string, newest:
   ['continues', 'the list lacks the newest known event', known, 'use1 ask1'],
   ['continues', 'the list is oldest first', known, 'ask1 use1 wait1:use1 say2'],
   ['continues', 'a new event is between the two newest known events', known, 'wait1:use1 say2 use1'],
+  ['continues', 'another event has no id', known, 'wait1:use1 use1 say'],
   ['continues', 'the known events have no ids', 'ask1 say say', 'say say ask1'],
 ])('a follower that reads a list backwards %s if %s', (decision, _, before, newest) => {
   const seenEvents = createSeenEvents(before)
