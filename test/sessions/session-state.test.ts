@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { BackgroundWork } from '../../src/sessions/background-work.ts'
-import { needsClientResult, SessionState } from '../../src/sessions/session-state.ts'
+import { computeDigest, needsClientResult, SessionState } from '../../src/sessions/session-state.ts'
 import { SessionEvent } from '../../src/wire/sessions/session-event.ts'
 
 /** Message of an error. */
@@ -517,4 +517,24 @@ test('a session with 5,000 waiting child threads waits for all of them, and cont
     add({ type: 'user.tool_confirmation', tool_use_id: `t${i}`, result: 'allow' })
   expect(state.stop).toBeUndefined()
   expect(state.openRuns).toHaveLength(count)
+})
+
+test('a session records the texts of the results of clients, and no other text', () => {
+  const state = new SessionState()
+  const type = 'user.custom_tool_result'
+  state.add({ type, custom_tool_use_id: 't2', content: '' })
+  state.add({ type, custom_tool_use_id: 't1', content: 'one' })
+  state.add({ type: 'agent.tool_result', tool_use_id: 't1', content: 'two' })
+  state.add({ type: 'user.tool_confirmation', tool_use_id: 't1', result: 'allow', content: 'three' })
+  state.add({ type, custom_tool_use_id: 't1', content: '' })
+  state.add({ type, custom_tool_use_id: 't1', content: 'four' })
+  expect(state.getAnswer('t1')?.clientResults).toEqual(['one', 'four'].map(computeDigest))
+  expect(state.getAnswer('t2')?.clientResults).toBeUndefined()
+})
+
+test('a session has no reply since its stop before a client replies', () => {
+  const state = new SessionState()
+  expect(state.hasReplySinceStop).toBe(false)
+  state.add({ type: 'session.status_idle' })
+  expect(state.hasReplySinceStop).toBe(false)
 })
