@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { computeFirstFollowState, computeNextFollowState } from '../../src/sessions/following/following.ts'
 import { SeenEvents } from '../../src/sessions/following/seen-events.ts'
 import { SessionState } from '../../src/sessions/session-state.ts'
 import type { SessionEvent } from '../../src/wire/sessions/session-event.ts'
@@ -39,5 +40,21 @@ test('many events before the sent task that a new stream delivers late are sorte
     add(task)
     expect(seen.isHoldingBack).toBe(false)
     expect(seen.task.id).toBe('task')
+  })
+})
+
+test('the follower decides in linear time what to do after each event of a working agent', async () => {
+  await expectLinearWork((size) => {
+    const task = { type: 'user.message', id: 'task', content: [{ type: 'text', text: 'go' }] }
+    const seen = new SeenEvents()
+    seen.addSent([task])
+    let state = computeFirstFollowState(seen, false)
+    const events = listIds(size).map((id) => ({ type: 'agent.thinking', id }))
+    for (const event of [task, ...events]) {
+      const item = { event, text: JSON.stringify(event) }
+      state = computeNextFollowState(state, { is: 'event', item }, 0)
+      state = computeNextFollowState(state, { is: 'emitted' }, 0)
+    }
+    expect(state.effect.do).toBe('listen')
   })
 })

@@ -236,7 +236,7 @@ function updateTimes(state: FollowState, now: number): FollowState {
 function hasEnded({ seen, stoppedSince = Infinity }: FollowState, now: number): boolean {
   const { stop, hasReplySinceStop } = seen.state
   if (stop?.kind === 'ended') return true
-  if (seen.isQueued) return false
+  if (stop === undefined || seen.isQueued) return false
   const mayStart = seen.isWorkPending || seen.task.awaitsOwnTurn || hasReplySinceStop
   return now - stoppedSince >= (mayStart ? maxStartDelayMs : 0)
 }
