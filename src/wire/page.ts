@@ -82,16 +82,16 @@ export async function* readPages<P extends Page>(
     marks.add(mark)
   }
   let empty = 0
-  let cursor: string | undefined
-  do {
+  for (let cursor: string | undefined; ; ) {
     const page = await read(cursor)
     requireNew(page.firstId)
     yield page
     cursor = page.next()
+    if (cursor === undefined) return
     requireNew(cursor)
     empty = page.items.length === 0 ? empty + 1 : 0
     if (empty > maxEmptyPages) throw endlessListError(`${empty} pages in a row are empty`)
-  } while (cursor !== undefined)
+  }
 }
 
 /**

@@ -106,8 +106,8 @@ test.each([
   await expect(countPages(pages)).rejects.toMatchObject(failure)
 })
 
-test('a list may have 20 empty pages in a row several times', async () => {
-  expect(await countPages(`${empty(20)} a:1 ${empty(20, 'd')} b:`)).toBe(42)
+test('a list may have 20 empty pages in a row several times, and then an empty last page', async () => {
+  expect(await countPages(`${empty(20)} a:1 ${empty(20, 'd')} :`)).toBe(42)
 })
 
 test.each<[text: string, elements: string[]]>([
