@@ -180,6 +180,7 @@ describe('the gate decides the next step of a batch', () => {
   const paused = { gate: pausedTo5000 }
   const latePause = { deadline: 4000, ...paused, now: 4000 }
   const full = { gate: inFlight(1, pausedTo5000) }
+  const testing = { ...inFlight(1), outage: 'testing' } as const
   const failedInPipe = { failed: 1, getMaxFailed: 0, next: 'awaited' } as const
   const finishing = { phase: 'finishing' } as const
   const late = { deadline: 7000, gate: inFlight(1), now: 7000 }
@@ -195,6 +196,7 @@ describe('the gate decides the next step of a batch', () => {
     ['waits for a running request if all slots are in use in a pause', { ...full, now: 4000 }, forOthers],
     ['waits for running requests in a pause without lines', { ...full, next: 'none', now: 4000 }, forOthers],
     ['waits for running requests if no line is left', { gate: inFlight(1), next: 'none' }, forOthers],
+    ['waits for the request that tests the service in an outage', { gate: testing }, forOthers],
     ['ends if no line is left', { next: 'none' }, end],
     ['starts a refused line if no other line is left', { next: 'none', ...hasRefused }, startRefused],
     ['starts no more lines if its answers reach the token limit', spent, finish],

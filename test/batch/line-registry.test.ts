@@ -27,6 +27,13 @@ test('a batch recognizes the 600 finished lines among 1,200 lines by their hashe
   expect(lines).toEqual(hashes.map((hash, number) => ({ hash, isDone: number >= 600 })))
 })
 
+test('a batch distinguishes two hashes for which its table has the same first slot', () => {
+  const registry = new BatchLineRegistry()
+  const hashes = ['0', '2'].map((digit) => `0000000000${digit}00`.padEnd(32, '0'))
+  for (const [number, hash] of hashes.entries()) registry.addResult({ hash, isOk: number === 0 })
+  expect(hashes.map((hash) => registry.addLine({ hash }).isDone)).toEqual([true, false])
+})
+
 const odd = ['', '0'.repeat(32), 'x'.repeat(32), `x${digest}`]
 test.each(odd)('a batch accepts any text as the hash of an earlier result: %j', (hash) => {
   const registry = new BatchLineRegistry()
@@ -45,6 +52,13 @@ test('a batch rejects an id that two lines share, or that belongs to another req
   expect(() => registry.addLine({ id: 3, hash: 'd' })).toThrow('its id 3 is also the id of an earlier line')
   expect(registry.addLine({ id: 'twelve', hash: 'f' })).toEqual({ hash: 'f', isDone: false })
   expect(() => registry.addLine({ id: 'one', hash: 'e' })).toThrow('its id "one" is also the id')
+})
+
+test('the message about the repeated id of a batch line shortens the id', () => {
+  const registry = new BatchLineRegistry()
+  const add = () => registry.addLine({ id: 'x'.repeat(101), hash: 'a' })
+  add()
+  expect(add).toThrow(`its id "${'x'.repeat(100)}" is also the id of an earlier line`)
 })
 
 test('a batch does not match a result without an id to the id "undefined"', () => {
