@@ -18,7 +18,7 @@ export function findAddressProblem(text: string): string | undefined {
 /** On Node 20, `URL.canParse` rejects letters outside of ASCII after some thousand calls. */
 function isUrl(text: string): boolean {
   try {
-    return new URL(text).host !== ''
+    return Boolean(new URL(text))
   } catch {
     return false
   }

@@ -20,6 +20,7 @@ test.each<[usage: unknown, tokens: TokenCounts | undefined]>([
   [{ cache_creation: {}, cache_creation_input_tokens: 9 }, { cacheCreationInputTokens: 9 }],
   [{ cache_creation: {} }, undefined],
   [{ cache_creation: { a: null, b: 2 } }, { cacheCreationInputTokens: 2 }],
+  [{ cache_creation: { a: 'x', b: 2 } }, { cacheCreationInputTokens: null }],
   [
     { input_tokens: '1', output_tokens: 1.5, cache_read_input_tokens: maxAmount + 1 },
     { inputTokens: null, outputTokens: null, cacheReadInputTokens: null },
