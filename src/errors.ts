@@ -55,6 +55,10 @@ export interface FailureDetails {
   response?: { status: number; statusText: string; headers: Record<string, string>; bytes: Uint8Array }
 
   consequence?: string
+  /**
+   * Stderr of a failed command of the user. Only a person sees this text, because it may contain a secret.
+   */
+  commandErrorText?: string
   problems?: string[]
   pendingToolUseIds?: string[]
   /** Arguments of the resume command, without the word `parley`. */

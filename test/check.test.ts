@@ -159,8 +159,7 @@ test.each([
   const ended = await run(check, { env: { ...env, PARLEY_AGENTS_URL: '' }, stdin: '' })
   expect(ended).toMatchObject({ code: 3, requests: [] })
   expect(resultsOf(ended.out).gateway).toMatch(result)
-  if ('PARLEY_ACCESS_TOKEN_COMMAND' in env)
-    expect(ended.err).toContain('parley: accessTokenCommand printed: why\n')
+  if ('PARLEY_ACCESS_TOKEN_COMMAND' in env) expect(ended.err).toContain('\n  the command printed: why\n')
 })
 
 test('C29: config check without any address exits with 3 and prints nothing on stdout', async () => {

@@ -101,16 +101,14 @@ async function runSecretCommand(
   )
   const [line = ''] = stdout.toString().split('\n', 1)
   // If the command is a script with `set -x`, its stderr contains the secret. So the secret is redacted in
-  // the note below, too.
+  // the failure below, too.
   context.secrets.add(line)
-  if (problem) {
-    // Only a person sees this note, because it may contain a secret.
-    if (stderr.trim() !== '') context.messages.note(`${setting} printed: ${stderr.trim()}`)
+  if (problem)
     throw failed(problem).with({
+      commandErrorText: stderr.trim(),
       deadline: deadline.hasPassed || undefined,
       retry: limit.hasPassed || exitCode === temporaryFailure ? 'later' : undefined,
     })
-  }
   const secret = parseSetting('accessToken', line)
   if (secret.value !== undefined) return secret.value
   throw failed(line.trim() ? `printed a secret that ${secret.problem}` : 'printed nothing')

@@ -7,7 +7,7 @@ const maxShownProblems = 20
 
 export function renderFailure(error: CliError, style: Style, wrap: (line: string) => string): string {
   const { consequence, serviceMessage, requestId, resumeArguments, problems = [] } = error.details
-  const { answer, savedFiles = [] } = error.details
+  const { answer, savedFiles = [], commandErrorText } = error.details
   const [name = '', ...rest] = wrap(`parley: ${toOneLine(error.message, 2000)}`).split(' ')
   const lines = [[style.red(name), ...rest].join(' ')]
   for (const problem of problems.slice(0, maxShownProblems)) lines.push(wrap(`  ${toOneLine(problem)}`))
@@ -19,6 +19,7 @@ export function renderFailure(error: CliError, style: Style, wrap: (line: string
     // A label precedes the text of a service, so a reader does not mistake the text for parley's own.
     if (text) lines.push(wrap(`  ${label} ${text}`).replace(label, () => style.dim(label)))
   }
+  addRemote('the command printed:', commandErrorText && toOneLine(commandErrorText))
   addRemote('the service says:', serviceMessage && toOneLine(serviceMessage))
   addRemote('request id:', requestId && toOneLine(requestId, 200))
   // A CI system reads some line starts as commands, so each line of the answer has a prefix.
@@ -35,7 +36,7 @@ export const formatResumeLines = (resumeArguments: readonly string[]): string[] 
 
 /** `signalExit`: exit status of a run that a signal ended. */
 export function renderGithubAnnotation(failure: CliError, command: string, signalExit?: number): string {
-  const shown = failure.with({ answer: undefined })
+  const shown = failure.with({ answer: undefined, commandErrorText: undefined })
   const text = renderFailure(shown, plainStyle, String)
     .replace(/^(?:parley: | {2})/gm, '')
     .trimEnd()
