@@ -36,7 +36,8 @@ export async function runBatch(
   createHandlers: (context: Context, settings: ResolvedSettings) => Promise<BatchLineHandlers>,
 ): Promise<void> {
   const settings = await readSettings(context)
-  if (options.results === undefined && !context.flags.dryRun) requireOpenStdout(context.host.stdout)
+  if (options.results === undefined && !context.flags.dryRun)
+    requireOpenStdout(context.host.stdout, { consequence: 'use --results FILE' })
   // The source is opened first, so that a pipe with the lines is not added to the prompt.
   const source = await openBatchSource(context, options.batch ?? '')
   const handlers = await createHandlers(context, settings)

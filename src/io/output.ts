@@ -99,8 +99,8 @@ export function ignoreClosedReader(output: Output): Output {
   }
 }
 
-export function requireOpenStdout(stdout: StdStream): void {
-  if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started')
+export function requireOpenStdout(stdout: StdStream, details?: { consequence: string }): void {
+  if (stdout.isClosed) throw new CliError('file', 'stdout: it was closed when parley started', details)
 }
 
 export async function writeTextToStdout(stdout: StdStream, text: string, deadline?: Deadline): Promise<void> {

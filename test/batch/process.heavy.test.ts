@@ -87,7 +87,9 @@ test('B15: a batch whose stdout is closed from the start exits with 11 and sends
   const before = 'exec >&-'
   const closed = await execute(plain, { cwd, env, before })
   expect([closed.code, server.requests.length]).toEqual([11, 0])
-  expect(closed.err).toMatch(/^parley: stdout: it was closed.*\n {2}nothing was sent\n$/)
+  expect(closed.err).toMatch(
+    /^parley: stdout: it was closed.*\n {2}nothing was sent\n {2}use --results FILE\n$/,
+  )
   expect((await execute(argv, { cwd, env, before })).code).toBe(0)
   expect(resultsIn(cwd).toSorted()).toEqual([1, 2, 3])
   expect((await execute(plain, { cwd, env, before: 'exec >/dev/null' })).code).toBe(0)
