@@ -49,7 +49,7 @@ function suggestNames(word: string, names: string[]): string {
 function describeFlag({ command, words: [word = ''] }: UnknownNameError): string {
   // The text after = may be a secret, so the message omits it.
   const name = word.startsWith('--') ? word.replace(/=.*/s, '') : word
-  if ([...command.longFlags, '--help'].includes(name)) return `${name} takes no value`
+  if (name !== word && [...command.longFlags, '--help'].includes(name)) return `${name} takes no value`
   const start = `unknown flag '${name}'`
   if (/\s/.test(name)) return `${start}; words that begin with a hyphen go after --`
   const [first] = Object.keys(command.entry.group ?? {})

@@ -38,6 +38,7 @@ test.each([
   ['api agents', 'the argument <path> is missing: a path such as /v1/sessions, with any query string.'],
   ['api -i agents /v1/sessions', "<service>: '/v1/sessions' is not one of gateway, agents."],
   ['chat --help=1', '--help takes no value.'],
+  ['events -- --help', "unknown flag '--help'"],
   ['chat hi --stream false', `--stream takes no value: --no-stream turns it off; if 'false' ${before}`],
   ['chat hi --allow-http true', `--allow-http takes no value: if 'true' ${before}`],
   ['chat hi --errors', '--errors needs a value: json or github.'],
