@@ -58,3 +58,17 @@ test('the follower decides in linear time what to do after each event of a worki
     expect(state.effect.do).toBe('listen')
   })
 })
+
+test('a stream that delivers the sent task again and again is read in linear time', async () => {
+  await expectLinearWork((size) => {
+    const task = { type: 'user.message', id: 'task', content: [{ type: 'text', text: 'go' }] }
+    const seen = new SeenEvents()
+    const add = (event: SessionEvent) => seen.addStreamed({ event, text: JSON.stringify(event) })
+    seen.addSent([task])
+    for (const id of listIds(size)) add({ type: 'session.status_running', id })
+    add(task)
+    seen.addConnection()
+    for (const _ of listIds(size)) add(task)
+    expect(seen.task.id).toBe('task')
+  })
+})

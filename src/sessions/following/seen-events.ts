@@ -98,7 +98,7 @@ export class SeenEvents {
    */
   addReplayed(item: EventItem): boolean {
     const identity = getEventIdentity(item)
-    if (this.#search?.isReplayOf(item.event, identity)) {
+    if (this.isHoldingBack && this.#search?.isReplayOf(item.event, identity)) {
       this.log.moveBefore(identity, new Set(this.#heldBack.keys()))
       this.#heldBack.clear()
     }
