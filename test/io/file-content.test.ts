@@ -43,7 +43,8 @@ test.each<[what: string, charset: string, bytes: Uint8Array]>([
   ['UTF-16', 'utf-16', utf16('a\0')],
   ['UTF-16 of the other byte order', 'utf-16', utf16('a\0').swap16()],
   ['text with only the first byte of a UTF-16 byte order mark', 'latin1', latin1('\xffa')],
-  ['text with only the second byte of a UTF-16 byte order mark', 'latin1', latin1('\xfea')],
+  ['text with only the first byte of the other byte order mark', 'latin1', latin1('\xfea')],
+  ['text with only the second byte of a UTF-16 byte order mark', 'latin1', latin1('a\xfe')],
 ])('for %s, the message about invalid UTF-8 suggests iconv -f %s', (_, charset, bytes) =>
   expect(decodeOrMessage(bytes)).toBe(
     `x: not UTF-8 text on line 1: if it is text, iconv -f ${charset} -t utf-8 converts it`,
