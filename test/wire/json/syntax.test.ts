@@ -36,7 +36,7 @@ test.each([
 test.each([
   [' \n\t', 'it is empty'],
   ['{"a":1,}', 'line 1, column 8: property name expected'],
-  ['[\nx', 'line 2, column 1: value expected'],
+  ['\n[\nx', 'line 3, column 1: value expected'],
   ['[\n\n 1,\n  2 3]\n', "line 4, column 5: comma or ']' expected"],
   ['['.repeat(1001), 'line 1, column 1001: nested more than 1000 levels deep'],
   ['[\n]', 'line 2, column 2'],
