@@ -1,3 +1,4 @@
+import { CliError, toFailure } from '../errors.ts'
 import { schedule, type Timers } from '../timers.ts'
 import type { HttpResponse } from '../wire/exchange.ts'
 import type { AnswerDecoder } from '../wire/gateway/answer-decoder.ts'
@@ -12,7 +13,7 @@ const maxRestMs = 1000
  * Reads a body up to the end of the answer, which `decoder` detects, and then for up to `maxRestMs`. Ignores
  * failures after this end. If the service sends no end, parley assumes the end after a silence of
  * `maxSilenceMs`. `onChunk` passes a chunk to the decoder. Also decodes the received part of a cut body before
- * it throws the failure.
+ * it throws the failure, and adds an error in this part to the failure.
  */
 export async function readAnswerBody(
   response: HttpResponse,
@@ -56,7 +57,9 @@ export async function readAnswerBody(
   try {
     decoder.end()
   } catch (error) {
-    failure ??= error
+    const { errorIn, serviceMessage, body } = toFailure(error).details
+    if (failure instanceof CliError && errorIn) failure = failure.with({ serviceMessage, body })
+    else failure ??= error
   }
   if (failure !== undefined) throw failure
   return { summary, hasContent: decoder.hasContent(), otherContent }

@@ -169,6 +169,15 @@ test.each(['chat x', 'chat x --stream'])('%s -o leaves no FILE.part of an empty 
   expect([code, readdirSync(cwd)]).toEqual([8, ['s']])
 })
 
+test.each(['chat x', 'image x'])(
+  '%s prints the service error in a body whose connection broke off, and saves nothing',
+  async (line) => {
+    const exchange = breaking('{"error":{"message":"busy"}}', () => cut)
+    const { code, err, saved } = await runSaving(line.split(' '), exchange)
+    expect([code, err, saved]).toEqual([8, 'parley: the answer broke off\n  the service says: busy\n', []])
+  },
+)
+
 const call = 'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f"}}]}}]}\n\n'
 
 test.each([
