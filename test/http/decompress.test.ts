@@ -117,6 +117,22 @@ test('if a reset cuts a body of which nothing can be decompressed, a reader gets
   }
 })
 
+test('if a reset cuts a body after decompressed data, the failure is the reset', async () => {
+  let cut = () => {}
+  const isRead = new Promise<void>((resolve) => {
+    cut = resolve
+  })
+  const body = async function* () {
+    yield gzipSync(text)
+    await isRead
+    throw new CliError('response', 'the connection was reset')
+  }
+  const reading = (async () => {
+    for await (const _ of decompressBody(response(body())).body) cut()
+  })()
+  await expect(reading).rejects.toThrow('the connection was reset')
+})
+
 test.each(['gzip', 'gzip, gzip'])('parley closes the %s body if its reader stops early', async (coding) => {
   let isClosed = false
   const body = async function* () {
