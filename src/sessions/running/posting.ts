@@ -70,19 +70,20 @@ const pausesMs = [100, 250, 500, 1_000, 2_000]
 
 interface PollOptions<T> {
   read(list: AsyncIterable<readonly EventItem[]>): Promise<T | undefined>
+  maxMs?: number
   whenWaiting?(): void
 }
 
 /**
  * Lists the events of the session to find out whether posted events arrived. Lists again until `read` returns
- * a value, and returns that value. Returns `undefined` after 30 s or at the deadline. Throws a `CliError` if
- * the list cannot be read and a retry cannot help.
+ * a value, and returns that value. Returns `undefined` after `maxMs` or at the deadline. Throws a `CliError`
+ * if the list cannot be read and a retry cannot help.
  */
 export async function pollEventList<T>(
   run: SessionRun,
-  { read, whenWaiting = () => {} }: PollOptions<T>,
+  { read, maxMs = maxDeliveryMs, whenWaiting = () => {} }: PollOptions<T>,
 ): Promise<T | undefined> {
-  const deadline = run.parts.deadline.narrow(maxDeliveryMs, 'no complete list of events within 30 s')
+  const deadline = run.parts.deadline.narrow(maxMs, `no complete list of events within ${maxMs / 1000} s`)
   const parts = { ...run.parts, deadline }
   let reconnects: ReconnectPolicy | undefined
   for (let count = 0; !deadline.hasPassed; count++) {

@@ -10,7 +10,13 @@ import { quoteAndShortenName } from '../quoted-name.ts'
 import { ReconnectPolicy } from '../reconnect-policy.ts'
 import { describeDecider, formatReason } from './judgement.ts'
 import { pollEventList, postEventsOnce } from './posting.ts'
-import { getNextReplyStep, identifyAnswer, maxDeliveryMs, updateUnconfirmedReply } from './reply-state.ts'
+import {
+  getNextReplyStep,
+  identifyAnswer,
+  maxDeliveryMs,
+  minPollTimeoutMs,
+  updateUnconfirmedReply,
+} from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
 interface Reply {
@@ -233,6 +239,7 @@ export async function pollUnconfirmedReplies(run: SessionRun, uses: readonly Par
   if (listUnconfirmed(run).length === 0) return
   let hasList = false
   const isOver = await pollEventList(run, {
+    maxMs: getPollTimeoutMs(run),
     read: async (list) => {
       follower.addList(await collectEvents(list))
       hasList = true
@@ -267,6 +274,16 @@ const listUnconfirmed = ({ audit }: SessionRun) =>
     const reply = audit.getReply(each.use.id)
     return reply.is === 'unconfirmed' ? { ...each, reply } : []
   })
+
+/**
+ * Returns the polling time after which each sent request has arrived or is lost, and the list is up to date.
+ */
+function getPollTimeoutMs(run: SessionRun): number {
+  const now = run.context.host.timers.wallTime()
+  const ends = listUnconfirmed(run).map(({ reply }) => reply.sent.sentAtMs + maxDeliveryMs - now)
+  const isUnknown = ends.some(Number.isNaN)
+  return isUnknown ? maxDeliveryMs : Math.min(Math.max(minPollTimeoutMs, ...ends), maxDeliveryMs)
+}
 
 function updateUnconfirmed(
   run: SessionRun,

@@ -34,7 +34,7 @@ import { type Answer, computeDigest } from '../session-state.ts'
  *     posting, closed  -> unconfirmed, because the session waits although a reply was sent
  *     left-open        -> deciding
  *
- * Before its first reply, the new run waits until 5 s after the last line `answered-elsewhere`, because its lists
+ * Before its first reply, the new run waits until 6 s after the last line `answered-elsewhere`, because its lists
  * may lag behind the answer that the earlier run has seen.
  *
  * parley posts a reply again in two cases only:
@@ -133,7 +133,9 @@ export const maxDeliveryMs = 30_000
  * Maximum time that a list may lag. Before parley sends a reply again, lists must show for this time that the
  * session waits for the tool use.
  */
-export const maxLagMs = 5_000
+const maxLagMs = 5_000
+
+export const minPollTimeoutMs = maxLagMs + 1_000
 
 export function updateUnconfirmedReply(
   reply: UnconfirmedReply,

@@ -23,7 +23,7 @@ import {
   postReplies,
   refreshUntil,
 } from './replies.ts'
-import { interruptedCommandResult, maxLagMs } from './reply-state.ts'
+import { interruptedCommandResult, minPollTimeoutMs } from './reply-state.ts'
 import type { SessionRun } from './session-run.ts'
 
 type ToolUseReply = SessionEvent | 'result of a command'
@@ -120,7 +120,7 @@ export class ToolUseResponder {
     const { audit, context, parts } = this.#run
     // The lists of this run may not show yet what the stream of an earlier run has shown.
     const passedMs = context.host.timers.wallTime() - audit.answeredElsewhereAt
-    await parts.deadline.wait(maxLagMs - Math.max(passedMs, 0))
+    await parts.deadline.wait(minPollTimeoutMs - Math.max(passedMs, 0))
     // If the clock was set back, the time stays in the future.
     audit.answeredElsewhereAt = -Infinity
     for (let uses = await this.#listDue(); uses.length > 0; uses = await this.#listDue())
