@@ -136,7 +136,8 @@ test.each<[text: string, key: string | undefined]>([
   ['{"__proto__":1,"__proto__":2}', '__proto__'],
   ['{"":1,"":2}', ''],
   ['{":a":1,":a":2}', ':a'],
-  ...['{"a":1,":b":2}', '{"a":"a","b":["a","a"],"c":{"a":1}}', '[{"a":1},{"a":1}]', '["a","a"]', '"a"'].map(
+  ['[{"a":1},{"a":{"b":1},"b":2}]', undefined],
+  ...['{"a":1,":b":2}', '{"a":"a","b":["a","a"],"c":{"a":1}}', '["a","a"]', '"a"'].map(
     (text): [string, undefined] => [text, undefined],
   ),
 ])('the repeated key in the JSON %s is %j', (text, key) => {
