@@ -164,6 +164,8 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   [sse, '', 'open'],
   [sse, `${data(lastChunk)}id`, 'finished'],
   [sse, `${data(lastChunk)}data: {`, 'finished'],
+  [sse, data(chunk('a'), 'words'), 'settled'],
+  [sse, data(chunk('a'), 'words', '[DONE]'), 'ended'],
   [json, `[${lastChunk}`, 'finished'],
   [json, `[${lastChunk},`, 'finished'],
   [ndjson, `${lastChunk}{`, 'finished'],
@@ -172,6 +174,25 @@ test.each<[type: string, body: string, progress: AnswerProgress]>([
   const decoder = createAnswerDecoder(type, { text: () => undefined })
   decoder.push(Buffer.from(body))
   expect(decoder.progress()).toBe(progress)
+})
+
+test.each<[type: string, body: string, isUnread: boolean]>([
+  [json, message, false],
+  [json, 'words', true],
+  [json, ' ', false],
+  [json, '<p>no</p>', false],
+  [json, '{"content":[]}', false],
+  [json, wrong, false],
+  [json, '{"error":{"message":"no"},"content":[]}', true],
+  [json, '{"candidates":[{"content":{"parts":[{"inlineData":{"data":"x"}}]}}]}', true],
+  [sse, data(start(), stop), false],
+  [sse, data(start()), false],
+  [sse, `${data(start())}data: {`, true],
+])('the decoder for "%s" that has read the body %j keeps it: %j', (type, body, isUnread) => {
+  const decoder = createAnswerDecoder(type, { text: () => undefined })
+  for (const piece of [...' \t\r\n', body]) decoder.push(Buffer.from(piece))
+  catchFailure(() => decoder.end())
+  expect(Buffer.from(decoder.unread()).toString()).toBe(isUnread ? body : '')
 })
 
 test.each([true, false])('with isRaw %j, the decoder reads an answer after 2 MiB of blanks', (isRaw) => {
