@@ -40,7 +40,7 @@ export class SeenEvents {
   addEarlier(items: readonly EventItem[]): void {
     const list = withIdentities(items, this.#earlierCounts)
     for (const item of list) this.#append(item, { isListed: true })
-    this.#listEnd = [...this.#listEnd, ...list.map(({ identity }) => identity)].slice(-2)
+    this.#listEnd = [...this.#listEnd, ...list.slice(-2).map(({ identity }) => identity)].slice(-2)
   }
 
   /**
