@@ -19,7 +19,7 @@ import type { Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import type { BasicContext } from '../basic-context.ts'
 import type { Deadline } from '../deadline.ts'
-import { CliError, convertFileErrors, describeFileError, hasErrorCode } from '../errors.ts'
+import { CliError, convertFileErrors, describeFileError, hasErrorCode, toFileFailure } from '../errors.ts'
 import { createWriteTimeoutError, type Output } from './output.ts'
 import { findOutputTarget } from './paths.ts'
 import type { SavedData } from './saved-data.ts'
@@ -54,9 +54,9 @@ export async function openFileOutput(
   const { path: target, stat: existing, isDirect } = findOutputTarget(host, name)
   const openDirect = () =>
     existing?.isFIFO() ? openPipe(target, name) : createWriteStream(target, { flags: 'a' })
-  const sink = await convertFileErrors(name, async () =>
-    isDirect ? createDirectSink(await openDirect(), name, deadline) : createFileSink(target, name, host.uid),
-  )
+  const sink = isDirect
+    ? createDirectSink(await convertFileErrors(name, async () => openDirect()), name, deadline)
+    : createFileSink(target, name, host.uid)
   return {
     ...sink,
     isTerminal: false,
@@ -72,7 +72,11 @@ type Sink = Pick<FileOutput, 'write' | 'commit' | 'savePart' | 'discard'>
 
 function createFileSink(target: string, name: string, uid: number | undefined): Sink {
   // A folder such as /proc accepts no file, even if its mode permits writing. So parley creates a test file.
-  new TemporaryFile(target, { uid }).remove()
+  try {
+    new TemporaryFile(target, { uid }).remove()
+  } catch (error) {
+    throw toFileFailure(error, name)
+  }
   let file: TemporaryFile | undefined
   const begin = () => {
     file ??= new TemporaryFile(target, { uid })

@@ -86,6 +86,24 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
     if (!writer.failure) raw.add(data)
   }
 
+  function saveText(): SavedData | undefined {
+    // Text that went to stdout, a pipe or a device has arrived there, so only the unprinted text is saved.
+    const isPrinted = !file || file.isDirect
+    const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
+    return saveReceivedAnswer(context, content, { file })
+  }
+
+  /** Saves the unprinted content of an answer with text, because the user may have paid for it. */
+  function saveUnprinted(): SavedData | undefined {
+    const saved = saveReceivedAnswer(context, unprintedJson.splice(0).join('\n'), { extension: 'json' })
+    if (saved?.name !== undefined) context.reportData.savedFiles.push(saved.name)
+    return saved
+  }
+
+  function saveUndecoded(): SavedData | undefined {
+    return saveReceivedAnswer(context, received?.unread() ?? '', { file })
+  }
+
   return {
     /** True after the first output, when the cursor may be inside a line that a spinner would erase. */
     hasOutput: () => hasOutput,
@@ -165,24 +183,6 @@ export async function openAnswerOutput(context: Context, printing: AnswerPrintOp
       breakLine()
       cleanups.delete(breakLine)
     },
-  }
-
-  function saveText(): SavedData | undefined {
-    // Text that went to stdout, a pipe or a device has arrived there, so only the unprinted text is saved.
-    const isPrinted = !file || file.isDirect
-    const content = isPrinted && !writer.failure && !schema ? unprinted.join('') : text.read()
-    return saveReceivedAnswer(context, content, { file })
-  }
-
-  /** Saves the unprinted content of an answer with text, because the user may have paid for it. */
-  function saveUnprinted(): SavedData | undefined {
-    const saved = saveReceivedAnswer(context, unprintedJson.splice(0).join('\n'), { extension: 'json' })
-    if (saved?.name !== undefined) context.reportData.savedFiles.push(saved.name)
-    return saved
-  }
-
-  function saveUndecoded(): SavedData | undefined {
-    return saveReceivedAnswer(context, received?.unread() ?? '', { file })
   }
 }
 
