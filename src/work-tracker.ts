@@ -130,9 +130,8 @@ export class WorkTracker {
     const { sent = this.sent, mayDuplicate = this.mayDuplicate, consequence } = failure.details
     // A failure of another kind, without its own `sent`, describes a session or an answer.
     const isOfRequest = failure.details.sent !== undefined || ['file', 'not-sent'].includes(failure.kind)
-    const lines = [sent === 'no' && isOfRequest ? this.#unsentText : undefined, consequence]
-    const text = lines.filter((line) => line !== undefined).join('\n')
-    return failure.with({ sent, mayDuplicate, consequence: text || undefined })
+    const unsent = sent === 'no' && isOfRequest ? this.#unsentText : undefined
+    return failure.with({ sent, mayDuplicate, consequence: joinTexts([unsent, consequence], '\n') })
   }
 
   getResumeCommand(): string[] | undefined {
@@ -174,8 +173,8 @@ export class WorkTracker {
 
 const saveParts = (hooks: WorkHooks): SavedData[] => hooks.save?.().filter((part) => part !== undefined) ?? []
 
-const joinTexts = (texts: readonly (string | undefined)[]): string | undefined =>
-  texts.filter((each) => each !== undefined).join('; ') || undefined
+export const joinTexts = (texts: readonly (string | undefined)[], separator = '; '): string | undefined =>
+  texts.filter((each) => each !== undefined).join(separator) || undefined
 
 const describeInterrupt = (calls: readonly TrackedCall[]): string | undefined =>
   deliveryStates

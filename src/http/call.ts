@@ -5,7 +5,7 @@ import { createSpinner } from '../io/spinner.ts'
 import type { ResolvedSettings } from '../settings/resolve.ts'
 import type { Endpoint } from '../wire/endpoints.ts'
 import type { Exchange, HttpResponse } from '../wire/exchange.ts'
-import type { TrackedCall } from '../work-tracker.ts'
+import { joinTexts, type TrackedCall } from '../work-tracker.ts'
 import { createCredentialProvider, refusePlainHttp } from './credentials.ts'
 import { decompressBody } from './decompress.ts'
 import {
@@ -98,7 +98,7 @@ export function createServiceCaller(context: Context, settings: ResolvedSettings
         // state.
         consequence:
           consequence ??
-          joinLines(outcome.failed, describeSettingFix(failure, request, parts.params, settings)),
+          joinTexts([outcome.failed, describeSettingFix(failure, request, parts.params, settings)], '\n'),
       })
     }
     const { deadline = context.deadline, isSingle, requireLock } = parts
@@ -266,9 +266,6 @@ function createCallRules(
 /** The result has the details of the earlier failure, because only the earlier attempt sent the request. */
 const joinEarlier = (failure: CliError, earlier: CliError): CliError =>
   earlier.with({ deadline: failure.details.deadline }, `${failure.message}; before that, ${earlier.message}`)
-
-const joinLines = (...lines: (string | undefined)[]) =>
-  lines.filter((line) => line !== undefined).join('\n') || undefined
 
 function addResponseDetails(failure: CliError, head: RetryAndRequestId, status: number): CliError {
   const { details } = failure
